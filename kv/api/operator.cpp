@@ -78,15 +78,17 @@ Result<std::uint64_t> published(Runtime& runtime, const SyncWord& mine, int pe) 
   return got ? Result<std::uint64_t>(theirs) : got.error();
 }
 
-/// Collective over the world: success if all PEs have succeeded with the same settings. Otherwise the Error names the
-/// first PE that has not.
+/// Collective over the world, or what is left of it: success if all PEs have succeeded with the same settings.
+/// Otherwise the Error names the first PE that has not.
 Result<void> agree(Runtime& runtime, SyncWord& mine, std::uint64_t settings, std::errc error) {
   const std::uint64_t said = settings << kStatusBits | static_cast<std::uint16_t>(error);
   shmem::publish(mine, said);
-  if (auto ok = runtime.teams().find(shmem::kWorldTeam)->sync(); !ok) {
+  Team& everybody = runtime.teams().home();
+  if (auto ok = everybody.sync(); !ok) {
     return ok;
   }
-  for (int pe = 0; pe < runtime.n_pes(); ++pe) {
+  for (int i = 0; i < everybody.size(); ++i) {
+    const int pe = everybody.map().pe(i);
     const auto theirs = published(runtime, mine, pe);
     if (!theirs) {
       return theirs.error();
@@ -125,8 +127,8 @@ Result<void> make_parts(Runtime& runtime, Team* parent, const shmem::kv::Setting
     return team.error();
   }
   parts.team = *team;
-  auto made = Operator::create(api::operator_team(runtime, *runtime.teams().find(*team)), settings,
-                               runtime.job().policy_for(runtime.job().size * settings.cores), memory);
+  auto made = Operator::create(api::operator_team(runtime, *runtime.teams().find(static_cast<std::size_t>(*team))),
+                               settings, runtime.job().policy_for(runtime.job().size * settings.cores), memory);
   if (!made) {
     return made.error();
   }

@@ -223,4 +223,17 @@ int shmemx_take_error() noexcept {
 void shmemx_set_errors_return(int on) noexcept {
   shmem::set_errors_return(on != 0);
 }
+
+int shmemx_set_survive(int on) noexcept try {
+  if (shmem::Runtime::current() != nullptr) {
+    return shmem::api::report({std::errc::connection_already_in_progress,
+                               "shmem: shmemx_set_survive: the library runs already; call it before shmem_init"});
+  }
+  shmem::set_wants_to_survive(on != 0);
+  if (on != 0) {
+    shmem::set_errors_return(true);
+  }
+  return 0;
+}
+SHMEM_CATCH(int)
 }

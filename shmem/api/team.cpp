@@ -2,6 +2,8 @@
 // OpenSHMEM 1.6, section 9.4: teams.
 #include "shmem/api/check.hpp"
 #include "shmem/api/kernel_core.hpp"
+#include "shmem/layout/peers.hpp"
+#include "shmem/team/survivors.hpp"
 
 using shmem::Runtime;
 using shmem::SplitRequest;
@@ -96,8 +98,7 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
     request.refusal = api::invalid(runtime, call, *problem);
     return split(runtime, *parent, request, new_team);
   }
-  // With one PE the stride has no meaning, whatever its size.
-  const TeamMap map{parent->map().pe(start), parent->map().stride * (size > 1 ? stride : 1), size};
+  const TeamMap map = runtime.teams().part_of(parent->map(), start, stride, size);
   if (map.member(runtime.my_pe())) {
     request.map = map;
   }
@@ -138,9 +139,9 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   const int row = parent->me() / width * width;
   const int column = parent->me() % width;
   const TeamMap& all = parent->map();
-  rows.map = TeamMap{all.pe(row), all.stride, std::min(width, parent->size() - row)};
+  rows.map = runtime.teams().part_of(all, row, 1, std::min(width, parent->size() - row));
   rows.contexts = x_config.contexts();
-  columns.map = TeamMap{all.pe(column), all.stride * width, (parent->size() - column + width - 1) / width};
+  columns.map = runtime.teams().part_of(all, column, width, (parent->size() - column + width - 1) / width);
   columns.contexts = y_config.contexts();
   if (const int error = split(runtime, *parent, rows, xaxis_team); error != 0) {
     return error;
@@ -152,6 +153,22 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
     *xaxis_team = SHMEM_TEAM_INVALID;
   }
   return error;
+}
+
+/// By their numbers in the world.
+std::vector<int> failed_members(const Runtime& runtime, Team& team) {
+  const shmem::Survivors& survivors = team.survivors();
+  std::vector<int> failed;
+  for (int i = 0; i < team.size(); ++i) {
+    const int pe = team.map().pe(i);
+    const int here = runtime.job().nodes.number(pe);
+    if (survivors.shrunk() ? survivors.has_left_out(i)
+        : here >= 0        ? shmem::is_gone(runtime.job(), here, team.view().admissions())
+                           : runtime.job().network->has_lost(pe)) {
+      failed.push_back(pe);
+    }
+  }
+  return failed;
 }
 
 int get_config(const char* call, shmem_team_t team, long mask, shmem_team_config_t* config) {
@@ -227,6 +244,10 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) try {
   if (team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
     api::end_job(runtime, "shmem_team_destroy", "team {} is predefined", found.slot());
   }
+  if (&found == &runtime.teams().home()) {
+    api::end_job(runtime, "shmem_team_destroy", "team {} is what is left of SHMEM_TEAM_WORLD: shmem_finalize ends it",
+                 found.slot());
+  }
   api::check_call(runtime, found, "shmem_team_destroy");
   const int slot = found.slot();
   const shmem::CallSet members{slot, found.map_here()};
@@ -271,6 +292,68 @@ int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept t
   }
   auto ok = runtime.barriers().set_barrier(*found, algorithm);
   return ok ? 0 : api::report(ok.error());
+}
+SHMEM_CATCH(int)
+
+int shmemx_team_shrink(shmem_team_t team, shmem_team_t* new_team) noexcept try {
+  constexpr const char* kCall = "shmemx_team_shrink";
+  Runtime& runtime = api::running_on_host(kCall);
+  set_invalid(new_team);
+  Team* found = api::find_team(runtime, team);
+  if (found == nullptr || new_team == nullptr) {
+    return api::report_loudly(
+        api::invalid(runtime, kCall, found == nullptr ? api::not_a_team(team) : "new_team is NULL"));
+  }
+  const auto slot = runtime.shrink(*found);
+  if (!slot) {
+    return api::report_loudly(slot.error());
+  }
+  *new_team = shmemx_team_by_number(*slot);
+  return 0;
+}
+SHMEM_CATCH(int)
+
+int shmemx_team_grow(shmem_team_t team, int processes, shmem_team_t* new_team) noexcept try {
+  constexpr const char* kCall = "shmemx_team_grow";
+  Runtime& runtime = api::running_on_host(kCall);
+  set_invalid(new_team);
+  Team* found = api::find_team(runtime, team);
+  std::string problem = found == nullptr ? api::not_a_team(team) : new_team == nullptr ? "new_team is NULL" : "";
+  if (problem.empty() && processes < 0) {
+    problem = fmt::format("{} processes are less than 0", processes);
+  }
+  if (!problem.empty()) {
+    return api::report_loudly(api::invalid(runtime, kCall, problem));
+  }
+  const auto slot = runtime.grow(*found, processes);
+  if (!slot) {
+    return api::report_loudly(slot.error());
+  }
+  *new_team = shmemx_team_by_number(*slot);
+  return 0;
+}
+SHMEM_CATCH(int)
+
+int shmemx_is_replacement() noexcept try { return api::running("shmemx_is_replacement").job().replaces ? 1 : 0; }
+SHMEM_CATCH(int)
+
+int shmemx_team_failed(shmem_team_t team, int* pes, int n) noexcept try {
+  constexpr const char* kCall = "shmemx_team_failed";
+  Runtime& runtime = api::running_on_host(kCall);
+  Team* found = api::find_team(runtime, team);
+  if (found == nullptr || n < 0 || (pes == nullptr && n > 0)) {
+    return api::report(
+        api::invalid(runtime, kCall,
+                     found == nullptr ? api::not_a_team(team) : fmt::format("there is no room for {} PEs at pes", n)));
+  }
+  int failed = 0;
+  for (const int pe : failed_members(runtime, *found)) {
+    if (failed < n) {
+      pes[failed] = pe;
+    }
+    ++failed;
+  }
+  return failed;
 }
 SHMEM_CATCH(int)
 

@@ -7,6 +7,7 @@
 
 #include "shmem/config/log.hpp"
 #include "shmem/layout/peers.hpp"
+#include "shmem/layout/survival.hpp"
 
 namespace shmem {
 namespace {
@@ -113,7 +114,9 @@ bool BarrierMonitor::missing_member_died() {
     const bool look_closely = zombie_looks++ < kMostZombieLooks;
     const int pe = map_.pe(member);
     // In this order: a member that arrived and then ended is not missing.
-    if ((look_closely ? is_dead_or_zombie(job(), pe) : is_dead(job(), pe)) && is_missing(member)) {
+    if ((was_replaced(job(), pe, view_.admissions()) ||
+         (look_closely ? is_dead_or_zombie(job(), pe) : is_dead(job(), pe))) &&
+        is_missing(member)) {
       return true;
     }
     if (zombie_looks == kMostZombieLooks) {
@@ -131,7 +134,8 @@ bool BarrierMonitor::arrived_member_died() {
       continue;
     }
     // In this order. Acquire: pairs with Team::leave(), after which the PE may have ended normally.
-    if (is_dead_or_zombie(job(), map_.pe(member)) && left(member).load(std::memory_order_acquire) < name_.count) {
+    if (is_gone(job(), map_.pe(member), view_.admissions()) &&
+        left(member).load(std::memory_order_acquire) < name_.count) {
       dead_ = member;
       return true;
     }
@@ -140,7 +144,7 @@ bool BarrierMonitor::arrived_member_died() {
 }
 
 std::errc BarrierMonitor::look() {
-  if (missing_member_died() || arrived_member_died()) {
+  if (missing_member_died() || arrived_member_died() || first_to_shrink(view_)) {
     return std::errc::owner_dead;
   }
   return differing_text().empty() ? std::errc{} : std::errc::protocol_error;
@@ -188,6 +192,12 @@ std::string BarrierMonitor::differing_text() const {
 std::string BarrierMonitor::ending(std::errc error) const {
   switch (error) {
     case std::errc::owner_dead:
+      if (was_left_out(view_, view_.me())) {
+        return "cannot complete: this PE was left out when the team was shrunk";
+      }
+      if (const auto member = first_to_shrink(view_)) {
+        return fmt::format("cannot complete: PE {} has called shmemx_team_shrink", job().nodes.world(map_.pe(*member)));
+      }
       return "cannot complete: a PE has ended";
     case std::errc::protocol_error:
       return fmt::format("{}, but {}: all members make a barrier the same way",

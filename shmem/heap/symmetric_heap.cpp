@@ -23,6 +23,9 @@ std::optional<std::size_t> bytes_of(const HeapCall& call) {
   return bytes;
 }
 
+/// PeMetadata::heap_calls of a PE that lacks the blocks of the others.
+constexpr std::uint64_t kNoCalls = UINT64_MAX;
+
 /// The least power of two that is not below the alignment that the program asks for.
 std::size_t power_of_two(std::size_t alignment) {
   constexpr std::size_t kLargest = std::size_t{1} << 63;
@@ -176,11 +179,133 @@ void SymmetricHeap::look_at(const void* pointer, HeapCall& call) const {
   }
 }
 
+SymmetricHeap::Rendezvous::Callers SymmetricHeap::callers() const {
+  return rendezvous_.callers ? rendezvous_.callers() : Rendezvous::Callers{{0, 1, job_.size}, 0};
+}
+
+std::uint64_t SymmetricHeap::digest() const {
+  std::uint64_t digest = 0;
+  const std::size_t size = stats().size;
+  for (std::size_t offset = 0; offset < size;) {
+    const auto block = heap()->block_around(offset);
+    // The steps of FNV-1a, by words.
+    digest = (digest ^ block->taken) * 0x100000001b3;
+    digest = (digest ^ block->requested) * 0x100000001b3;
+    offset = block->end();
+  }
+  return digest;
+}
+
+Error SymmetricHeap::differing_heaps(int pe) const {
+  return {std::errc::state_not_recoverable,
+          fmt::format("{}a PE died in a call on the symmetric heap that has succeeded on some PEs and failed on "
+                      "others, among them PE {}: there can be no more such calls in this job",
+                      self(), pe)};
+}
+
+// The heap of such a PE is zero, and no other PE uses it before this is over: it carries the blocks, which are at least
+// 64 bytes each.
+void SymmetricHeap::write_blocks_for(int pe) const {
+  const auto blocks = heap()->blocks();
+  const std::uint64_t count = blocks.size();
+  std::byte* const to = job_.memory.heap(pe);
+  std::memcpy(to, &count, sizeof count);
+  std::memcpy(to + sizeof count, blocks.data(), blocks.size() * sizeof(HeapBlock));
+}
+
+Result<void> SymmetricHeap::read_blocks() {
+  std::byte* const from = job_.memory.heap(job_.me);
+  std::uint64_t count = 0;
+  std::memcpy(&count, from, sizeof count);
+  std::vector<HeapBlock> blocks(std::min<std::uint64_t>(count, job_.memory.heap_size() / Heap::kMinAlignment + 1));
+  const std::size_t bytes = blocks.size() * sizeof(HeapBlock);
+  std::memcpy(blocks.data(), from + sizeof count, bytes);
+  std::memset(from, 0, sizeof count + bytes);
+  if (!heap()->adopt(blocks)) {
+    return fail(std::errc::bad_message, self() + "another PE has given it blocks of the heap that do not fit");
+  }
+  lacks_blocks_ = false;
+  return {};
+}
+
+Result<void> SymmetricHeap::share_blocks() {
+  PeMetadata& mine = job_.metadata(job_.me);
+  // Relaxed: barriers separate the stores from the loads.
+  mine.heap_calls.store(lacks_blocks_ ? kNoCalls : calls_, std::memory_order_relaxed);
+  if (auto ok = rendezvous_.barrier(); !ok) {
+    return ok;
+  }
+  const TeamMap map = callers().map;
+  const auto lacks = [&](int i) {
+    return job_.metadata(map.pe(i)).heap_calls.load(std::memory_order_relaxed) == kNoCalls;
+  };
+  int first = 0;
+  bool any = false;
+  for (int i = map.size - 1; i >= 0; --i) {
+    any = any || lacks(i);
+    first = lacks(i) ? first : i;
+  }
+  if (!any) {
+    return {};
+  }
+  for (int i = 0; i < map.size; ++i) {
+    if (lacks(i) && map.pe(first) == job_.me) {
+      write_blocks_for(map.pe(i));
+    }
+  }
+  auto ok = rendezvous_.barrier();
+  if (ok && lacks_blocks_) {
+    ok = read_blocks();
+  }
+  return ok ? rendezvous_.barrier() : ok;
+}
+
+Result<void> SymmetricHeap::regroup() {
+  if (!job_.on_several_nodes()) {
+    if (auto ok = share_blocks(); !ok) {
+      return ok;
+    }
+  }
+  PeMetadata& mine = job_.metadata(job_.me);
+  const std::uint64_t blocks = digest();
+  // Relaxed: the barrier separates the stores from the loads.
+  mine.heap_calls.store(calls_, std::memory_order_relaxed);
+  mine.heap_digest.store(blocks, std::memory_order_relaxed);
+  if (auto ok = rendezvous_.barrier(); !ok) {
+    return ok;
+  }
+  const TeamMap map = callers().map;
+  for (int i = 0; i < map.size; ++i) {
+    const PeMetadata& theirs = job_.metadata(map.pe(i));
+    calls_ = std::max(calls_, theirs.heap_calls.load(std::memory_order_relaxed));
+    if (theirs.heap_digest.load(std::memory_order_relaxed) != blocks) {
+      failed_ = differing_heaps(job_.nodes.world(map.pe(i)));
+    }
+  }
+  if (!job_.on_several_nodes() || !rendezvous_.vote) {
+    return {};
+  }
+  // A PE that has failed on its node tells the other nodes so. Number 0 is that of a team on one node.
+  const auto verdict = rendezvous_.vote(failed_ ? ~blocks : blocks, calls_ + 1);
+  if (!verdict) {
+    return verdict.error();
+  }
+  calls_ = verdict->number != 0 ? verdict->number - 1 : calls_;
+  if (!failed_ && !verdict->alike) {
+    failed_ = differing_heaps(verdict->other);
+  }
+  return {};
+}
+
 Result<void> SymmetricHeap::agree(HeapCall call) {
+  if (failed_) {
+    return *failed_;
+  }
   rendezvous_.announce(call);
   call.number = ++calls_;
   call.barriers = rendezvous_.count();
-  auto& votes = job_.metadata(0).heap_vote;
+  const auto [map, slot] = callers();
+  auto& votes = job_.team_sync(slot, rows_of(map).start).heap_vote;
   HeapVote& vote = votes[call.number % votes.size()];
   job_.metadata(job_.me).heap_call[call.number % 2].store(call);
   vote.enter(call);
@@ -189,10 +314,10 @@ Result<void> SymmetricHeap::agree(HeapCall call) {
     return verdict.error();
   }
 
-  const bool unanimous = vote.unanimous(job_.size);
-  if (job_.me == 0) {
+  const bool unanimous = vote.unanimous(map.size);
+  if (job_.me == map.pe(0)) {
     // All PEs are in this call, so none reads the previous vote any more; it is used again by the call after the next,
-    // which no PE can enter before PE 0 enters the next one.
+    // which no PE can enter before the first PE enters the next one.
     votes[(call.number + 2) % votes.size()].clear();
   }
   if (!unanimous) {
@@ -210,7 +335,7 @@ Result<void> SymmetricHeap::agree(HeapCall call) {
 
 Result<VoteResult> SymmetricHeap::vote_on(const HeapCall& call) {
   if (rendezvous_.vote) {
-    return rendezvous_.vote(digest_of(call));
+    return rendezvous_.vote(digest_of(call), 0);
   }
   auto ok = rendezvous_.barrier();
   return ok ? Result<VoteResult>(VoteResult{}) : ok.error();
@@ -219,7 +344,9 @@ Result<VoteResult> SymmetricHeap::vote_on(const HeapCall& call) {
 Error SymmetricHeap::disagreement(const HeapCall& mine) const {
   std::vector<Party> parties;
   bool all_here = true;
-  for (int pe = 0; pe < job_.size; ++pe) {
+  const TeamMap map = callers().map;
+  for (int i = 0; i < map.size; ++i) {
+    const int pe = map.pe(i);
     const auto& calls = job_.metadata(pe).heap_call;
     const HeapCall theirs = calls[mine.number % 2].load();
     const bool here = theirs.number == mine.number && theirs.barriers == mine.barriers;

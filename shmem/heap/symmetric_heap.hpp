@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "shmem/layout/heap_call.hpp"
 #include "shmem/layout/job.hpp"
+#include "shmem/layout/sync_view.hpp"
 #include "shmem/layout/vote_result.hpp"
 #include "shmem/memory/heap.hpp"
 
@@ -27,8 +29,15 @@ class SymmetricHeap {
   struct Rendezvous {
     std::function<Result<void>()> barrier;
     std::function<std::uint64_t()> count;  // the number of barriers that this PE has made
-    /// On several nodes, in place of the barrier of a call: have all PEs given the same digest? Empty on one node.
-    std::function<Result<VoteResult>(std::uint64_t digest)> vote = {};
+    struct Callers {
+      TeamMap map;
+      int slot;
+    };
+    /// The PEs of this node that make the calls, and the slot of their team. Empty: all, in slot 0.
+    std::function<Callers()> callers = {};
+    /// On several nodes, in place of the barrier of a call: have all PEs given the same digest? All get the number of
+    /// one of them. Empty on one node.
+    std::function<Result<VoteResult>(std::uint64_t digest, std::uint64_t number)> vote = {};
     std::function<void(const HeapCall&)> announce = [](const HeapCall&) {};  // before the barrier of each call
     /// This PE's bytes are not a block any more. After the barrier: no PE uses them.
     std::function<void(std::span<const std::byte>)> released = [](std::span<const std::byte>) {};
@@ -50,12 +59,21 @@ class SymmetricHeap {
   /// nullptr is allowed. bad_address: the pointer is inside a live block, and nothing was freed on any PE.
   Result<void> free(void* pointer);
 
+  /// This process has taken the place of a PE: regroup() gives it the blocks that the others have.
+  void lack_blocks() { lacks_blocks_ = true; }
+  /// Collective over the PEs that are left of the job, which make the calls from now on. If PEs have done different
+  /// things because one died in a call, all later calls fail. The Error of the barrier.
+  Result<void> regroup();
+
   [[nodiscard]] Heap::Stats stats() const { return heap()->stats(); }
   /// The block, live or free, that contains `offset`; nothing beyond the heap's end. Any thread.
   [[nodiscard]] std::optional<HeapBlock> block_around(std::size_t offset) const { return heap()->block_around(offset); }
 
  private:
   void release(std::size_t offset);
+  [[nodiscard]] Rendezvous::Callers callers() const;
+  /// Of all blocks.
+  [[nodiscard]] std::uint64_t digest() const;
   /// Exclusive access to the heap until the end of the statement: other threads look at blocks during a call.
   template <typename AnyHeap>
   struct Access {
@@ -74,6 +92,11 @@ class SymmetricHeap {
   /// The kind of the pointer of `call`.
   void look_at(const void* pointer, HeapCall& call) const;
 
+  [[nodiscard]] Error differing_heaps(int pe) const;
+  /// Called by all callers: gives those that lack the blocks those of the first PE that has them.
+  Result<void> share_blocks();
+  void write_blocks_for(int pe) const;
+  Result<void> read_blocks();
   [[nodiscard]] Error disagreement(const HeapCall& mine) const;
   [[nodiscard]] Error wrong_pointer(const HeapCall& call) const;
   /// The live block that contains the pointer of `call`, which is not its beginning.
@@ -86,6 +109,8 @@ class SymmetricHeap {
   Heap heap_;
   Rendezvous rendezvous_;
   std::uint64_t calls_ = 0;
+  bool lacks_blocks_ = false;
+  std::optional<Error> failed_;
 };
 
 }  // namespace shmem

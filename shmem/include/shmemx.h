@@ -34,6 +34,18 @@ SHMEM_API void shmemx_set_errors_return(int on) SHMEM_NOEXCEPT;
  * shmemx_take_error; 0: there was none. */
 SHMEM_API int shmemx_take_error(void) SHMEM_NOEXCEPT;
 
+/*
+ * With `on` not 0, this process goes on when another PE of its job dies: shmemx_set_errors_return(1), and the death of
+ * a PE does not end the job. Calls that need the dead PE fail, within a second; others work. shmemx_team_shrink makes a
+ * team of the members that are left. To be called before shmem_init, on all PEs: if one has not called it, the death of
+ * a PE ends the job. Jobs by unique id, and of oshrun on one machine; elsewhere the death of a PE ends the job as well.
+ * A wait for a store (shmem_wait_until, shmem_signal_wait_until) fails once a member of what is left of
+ * SHMEM_TEAM_WORLD has died, and one for a lock if that member held or had requested it: shmemx_take_error returns
+ * -EOWNERDEAD. oshrun's status is that of the PEs that leave the job by shmem_finalize. Errors: -EALREADY the library
+ * runs.
+ */
+SHMEM_API int shmemx_set_survive(int on) SHMEM_NOEXCEPT;
+
 /* ---- Starting with attributes: by a unique id over TCP, by MPI, or as the environment says. The calls and their
  * fields are those of Ascend SHMEM; so is their behaviour unless stated otherwise. ---- */
 
@@ -167,6 +179,48 @@ SHMEM_API int shmemx_barrier_arrive(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_test(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_wait(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) SHMEM_NOEXCEPT;
+/*
+ * Makes a team of the members of `team` that are left, in their order: after a member has died, or to go on without one
+ * that hangs. Collective over the members that live. Each calls it after a call on the team has failed; as soon as one
+ * has called it, the calls of the others fail, too. It returns when all of them have called it. A member that does not
+ * call it within SHMEM_BARRIER_TIMEOUT (if that is 0, SHMEM_BOOTSTRAP_TIMEOUT) is left out, and a warning names it:
+ * it is never in the new team, gets -ENOTRECOVERABLE from this call, and an error from calls on the old team.
+ *
+ * All callers get the same team, whatever each of them knew, also if members die meanwhile. A member that dies after
+ * they have agreed is in the new team, whose calls then fail, and which can be shrunk again. The new team can be used
+ * like any other: its barriers get a group of the GBA, and it can be split. If its members are not evenly spaced,
+ * shmemx_team_info gives stride 0, and kernels cannot ask for its PEs (-1). The old team only answers questions about
+ * its members, and can be destroyed, which does not wait for the others.
+ *
+ * What is left of SHMEM_TEAM_WORLD stands for it in calls that are collective over the job: shmem_malloc, shmem_free,
+ * creating and destroying operators of kv_shuffle, and shmem_finalize, which ends that team. The PEs keep their
+ * numbers, and SHMEM_TEAM_WORLD keeps its members, so shmem_barrier_all still fails.
+ *
+ * Errors, with SHMEM_TEAM_INVALID in `new_team`: -EINVAL no such team, or new_team is NULL; -EPERM not all PEs have
+ * called shmemx_set_survive, or this process has to call shmemx_team_grow; -ENOTSUP the launcher ends a job that has
+ * lost a PE; -ENOTRECOVERABLE this PE was left out; -ECANCELED the job was ended; -ENOBUFS, on all members: they are in
+ * too many teams.
+ */
+SHMEM_API int shmemx_team_shrink(shmem_team_t team, shmem_team_t* new_team) SHMEM_NOEXCEPT;
+/*
+ * Makes a team of the members of `team` that are left, and of processes that take the places of dead PEs, which `oshrun
+ * --restart N` starts. `team` is what is left of SHMEM_TEAM_WORLD, and the new team is that afterwards. Collective over
+ * the members that live, as shmemx_team_shrink is, and over the new processes, which call shmem_init as usual and pass
+ * SHMEM_TEAM_WORLD here. The members wait until `processes` of them have come, up to SHMEM_BOOTSTRAP_TIMEOUT; a new
+ * process waits as long for the members. The new team has all that came, perhaps none, and is the same for all callers.
+ * A new process has the number of the PE whose place it has. Its symmetric heap has the blocks that the others have,
+ * and is zero. Teams made before have the dead PE as a member, not the new process. On one node. Errors, with
+ * SHMEM_TEAM_INVALID in `new_team`: those of shmemx_team_shrink; -EINVAL also another team; -ENOTSUP also with
+ * SHMEM_DEBUG; -ETIMEDOUT in a new process: the members have not called it.
+ */
+SHMEM_API int shmemx_team_grow(shmem_team_t team, int processes, shmem_team_t* new_team) SHMEM_NOEXCEPT;
+/* 1: this process has taken the place of a PE that has died. Its SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED have failed;
+ * shmemx_team_grow gives it a team. 0: it started with the job. */
+SHMEM_API int shmemx_is_replacement(void) SHMEM_NOEXCEPT;
+/* Not collective: the members that were left out when the team was shrunk, by their numbers in the world; the same on
+ * all members. Before that, those whose process has ended, as this PE finds now. Returns their number, and stores up to
+ * `n` of them; `pes` may be NULL with n 0. Errors: -EINVAL. */
+SHMEM_API int shmemx_team_failed(shmem_team_t team, int* pes, int n) SHMEM_NOEXCEPT;
 /* As shmem_team_split_strided and the like without configurations, and with strides above 0. */
 SHMEM_API int shmemx_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
                                         shmem_team_t* new_team) SHMEM_NOEXCEPT;
@@ -184,10 +238,10 @@ SHMEM_API int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) 
 
 /* A team as this PE sees it: its members, how it synchronises, and how often it has. */
 typedef struct shmemx_team_info_t {
-  int n_pes; /* members */
-  int my_pe; /* this PE's number in it */
-  int start; /* the members are PEs start, start + stride, ... of the world */
-  int stride;
+  int n_pes;            /* members */
+  int my_pe;            /* this PE's number in it */
+  int start;            /* the members are PEs start, start + stride, ... of the world */
+  int stride;           /* 0: they are not evenly spaced */
   char algorithm[32];   /* of its barriers, now; on several nodes, how its nodes synchronise */
   char reason[256];     /* why that is not the GBA, or not what was chosen, or "" */
   uint64_t by_device;   /* barriers that the GBA released */

@@ -45,6 +45,8 @@ struct Job {
   int processors = 0;                    // that all PEs together may use; 0: unknown
   Trace* trace = nullptr;                // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
+  int first_relying = -1;                     // the first PE that has not called shmemx_set_survive
+  bool replaces = false;                      // this process has taken the place of a PE that has died
   std::unique_ptr<YieldWatch> yield_watch{};  // of all waits, if nodes oversubscribe one machine
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
   std::unique_ptr<std::atomic<bool>> gave_data = std::make_unique<std::atomic<bool>>(false);

@@ -78,6 +78,15 @@ struct alignas(64) NodeVote {
   std::uint64_t given;
 };
 
+/// How the members that are left of a team agree on who they are: team/survivors.hpp.
+struct alignas(64) SurvivalWords {
+  std::atomic<std::uint64_t> begun;  // the last shrink that this member has begun
+  std::atomic<std::uint64_t>
+      verdict;                       // of this member in shrink n: 2 * n + 1 it is in, 2 * n it is left out; only grows
+  std::atomic<std::uint64_t> made;   // member 0's: n << 32 | 1 + the slot of the new team; 0 there: none was free
+  std::atomic<std::uint64_t> ended;  // member 0's, of a team of a list: members that have ended the team
+};
+
 /// The low bits of a counter, in which members count arrivals: enough for all PEs of a job.
 constexpr int kArrivalBits = 16;
 
@@ -105,7 +114,12 @@ struct TeamSync {
   // Of the team whose first member this one will be: its slot, and the last number there; read after the call's second
   // sync.
   std::int32_t new_team = -1;
+  std::uint64_t admission = 0;  // of a team that has admitted processes, by PE: team/admission.hpp
   std::uint64_t new_count = 0;
+  // Member 0's are used, by number, if the team stands for the job: a PE that was left out knows only those of the team
+  // before.
+  std::array<HeapVote, 3> heap_vote{};
+  SurvivalWords survival;
 };
 
 /// Words of one member that others store to or pull in the rounds of a barrier: each contains the number of a barrier
@@ -154,16 +168,20 @@ struct alignas(64) Parking {
   std::atomic<std::uint32_t> event;
 };
 
+/// PeMetadata::admitted of a process that no team has.
+constexpr std::uint64_t kNotAdmitted = UINT64_MAX;
+
 struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;
   std::atomic<std::int32_t> has_port;  // 1: has opened a port of the switch; written between barriers of the bootstrap
+  std::atomic<std::int32_t> settled_ports;   // 1 + the number of the node's ports, once the PEs have settled it
   std::atomic<std::uint64_t> process_space;  // the PID namespace of pid
   std::atomic<std::int32_t> cache, socket;   // CpuLocation; as has_port
   std::atomic<std::uint64_t> started;        // of this job, in nanoseconds of the steady clock
   std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it
   Parking parking;
-  std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another
-  std::array<HeapVote, 3> heap_vote;        // PE 0's are used, by number
+  std::array<SharedHeapCall, 2> heap_call;             // by number: a PE is at most one call ahead of another
+  std::atomic<std::uint64_t> heap_calls, heap_digest;  // of the PEs that are left of a job: SymmetricHeap::regroup
   alignas(64) std::array<std::atomic<std::uint64_t>, kTeamSlots / 64> taken_teams;  // bit i: slot i is in use here
   /// PE 0's are used: runtime/barrier_trials.hpp.
   std::array<std::atomic<std::uint64_t>, kMeasuredBarriers> measured_barriers;
@@ -171,6 +189,10 @@ struct PeMetadata {
   std::atomic<std::int32_t> set_team;     // the slot of the team whose first member this PE is
   std::atomic<std::uint64_t> set_count;   // the last number in that slot
   std::atomic<std::uint32_t> one_caller;  // 1: at most one call at a time is made here, and none is checked
+  // For a process that takes the place of this PE: team/admission.hpp.
+  std::atomic<std::uint64_t> seat;
+  std::atomic<std::uint64_t> admitted;    // when its process was admitted; none yet: kNotAdmitted
+  std::atomic<std::uint64_t> admissions;  // the number of the last admission; on each PE, since any may be replaced
 };
 
 /// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords, EagerWords and

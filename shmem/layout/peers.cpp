@@ -69,6 +69,11 @@ bool is_dead_or_zombie(const Job& job, int pe) {
   return is_dead(job, pe) || (visible_process(job, pe) != 0 && has_ended(visible_process(job, pe)));
 }
 
+bool was_replaced(const Job& job, int pe, std::uint64_t admissions) {
+  // Acquire: pairs with the process that stores it before its id, so that its id is never taken for that of the member.
+  return job.metadata(pe).admitted.load(std::memory_order_acquire) > admissions;
+}
+
 bool is_stopped(const Job& job, int pe) {
   const pid_t process = visible_process(job, pe);
   return process != 0 && base::is_stopped(process);

@@ -20,6 +20,13 @@ bool is_dead(const Job& job, int pe);
 /// The same for a process that has ended but was not yet reaped by its parent. Four system calls.
 bool is_dead_or_zombie(const Job& job, int pe);
 
+/// Another process has taken the place of the PE of a team with this SyncView::admissions().
+bool was_replaced(const Job& job, int pe, std::uint64_t admissions);
+/// The process of that PE is gone, whether or not another one has its place.
+inline bool is_gone(const Job& job, int pe, std::uint64_t admissions) {
+  return was_replaced(job, pe, admissions) || is_dead_or_zombie(job, pe);
+}
+
 /// The process is stopped, by a signal or a debugger. False for one that is not visible.
 bool is_stopped(const Job& job, int pe);
 

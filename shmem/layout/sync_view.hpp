@@ -10,13 +10,22 @@
 namespace shmem {
 
 /// Members start, start + stride, ... of the world, or of the PEs of a node. The stride may be below 0, but is not 0.
+/// Or a list of PEs, in a job on one node: the members that are left of a team. Then `start` is the first of them and
+/// `stride` is 0.
 struct TeamMap {
   int start = 0;
   int stride = 1;
   int size = 0;
+  const int* list = nullptr;  // `size` PEs, owned by the TeamTable
 
-  [[nodiscard]] int pe(int member) const { return start + member * stride; }
+  [[nodiscard]] bool is_list() const { return list != nullptr; }
+  [[nodiscard]] int pe(int member) const {
+    return is_list() ? list[static_cast<std::size_t>(member)] : start + member * stride;
+  }
   [[nodiscard]] std::optional<int> member(int pe) const {
+    if (is_list()) {
+      return member_in_list(pe);
+    }
     const int distance = pe - start;
     const int member = distance / stride;
     if (distance % stride != 0 || member < 0 || member >= size) {
@@ -24,7 +33,23 @@ struct TeamMap {
     }
     return member;
   }
+
+ private:
+  [[nodiscard]] std::optional<int> member_in_list(int pe) const {
+    for (int i = 0; i < size; ++i) {
+      if (list[static_cast<std::size_t>(i)] == pe) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
 };
+
+/// The PEs whose sync memory a team uses: that of its members; a team of a list uses the memory of PEs 0, 1, ..., so
+/// that it is evenly spaced, too. So such a team takes its slot on all PEs of the job (TeamSlots).
+inline TeamMap rows_of(const TeamMap& map) {
+  return map.is_list() ? TeamMap{0, 1, map.size} : map;
+}
 
 class NeighbourRuns;
 
@@ -34,15 +59,7 @@ class SyncView {
  public:
   /// `runs`, of the members on this node, outlives the view; none: the members are alike.
   SyncView(const Job& job, const TeamMap& map, int slot, const NeighbourRuns* runs = nullptr)
-      : first_(&job.team_sync(slot, map.start)),
-        first_rounds_(&job.round_words(slot, map.start)),
-        first_eager_(&job.eager_words(slot, map.start)),
-        first_rooms_(&job.eager_rooms(slot, map.start)),
-        runs_(runs),
-        start_(map.start),
-        step_(map.stride),
-        size_(map.size),
-        me_(map.member(job.me).value_or(0)) {}
+      : SyncView(job, rows_of(map), slot, runs, map.member(job.me).value_or(0)) {}
 
   /// The first `size` members alone. REQUIRES: this PE is one of them, or only reads their memory.
   [[nodiscard]] SyncView prefix(int size) const {
@@ -54,9 +71,11 @@ class SyncView {
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int me() const { return me_; }
+  /// A process that was admitted later is not the member, but has its place: is_gone().
+  [[nodiscard]] std::uint64_t admissions() const { return admissions_; }
   /// nullptr: the members are alike.
   [[nodiscard]] const NeighbourRuns* runs() const { return runs_; }
-  /// By its number on this node.
+  /// By its number on this node. REQUIRES: not a team of a list.
   [[nodiscard]] int pe(int member) const { return start_ + member * static_cast<int>(step_); }
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
   [[nodiscard]] TeamSync& mine() const { return member(me_); }
@@ -68,6 +87,18 @@ class SyncView {
   }
 
  private:
+  SyncView(const Job& job, const TeamMap& rows, int slot, const NeighbourRuns* runs, int me)
+      : first_(&job.team_sync(slot, rows.start)),
+        first_rounds_(&job.round_words(slot, rows.start)),
+        first_eager_(&job.eager_words(slot, rows.start)),
+        first_rooms_(&job.eager_rooms(slot, rows.start)),
+        runs_(runs),
+        start_(rows.start),
+        step_(rows.stride),
+        size_(rows.size),
+        me_(me),
+        admissions_(job.metadata(job.me).admissions.load(std::memory_order_acquire)) {}
+
   TeamSync* first_;
   RoundWords* first_rounds_;
   EagerWords* first_eager_;
@@ -77,6 +108,7 @@ class SyncView {
   std::ptrdiff_t step_;
   int size_;
   int me_;
+  std::uint64_t admissions_;
 };
 
 }  // namespace shmem

@@ -42,6 +42,23 @@ void publish_port(const Job& job, bool has) {
   job.metadata(job.me).has_port.store(has ? 1 : 0, std::memory_order_relaxed);
 }
 
+/// For a process that takes the place of a PE later.
+int publish_settled(const Job& job, int ports) {
+  job.metadata(job.me).settled_ports.store(ports + 1, std::memory_order_relaxed);
+  return ports;
+}
+
+/// The number of ports that the other PEs settled when the job started.
+int settled_ports(const Job& job) {
+  for (int pe = 0; pe < job.size; ++pe) {
+    const int settled = job.metadata(pe).settled_ports.load(std::memory_order_relaxed);
+    if (pe != job.me && settled != 0) {
+      return settled - 1;
+    }
+  }
+  return 0;
+}
+
 int count_ports(const Job& job) {
   int count = 0;
   for (int pe = 0; pe < job.size; ++pe) {
@@ -100,10 +117,16 @@ Result<void> try_port(const Job& job, GbaPort& port) {
 }
 
 Result<int> settle_ports(const Job& job, GbaPort& port) {
+  if (job.replaces) {
+    // Without a port, the joins of a PE that had one fail.
+    const int ports = publish_settled(job, settled_ports(job));
+    publish_port(job, job.me < ports);
+    return ports;
+  }
   const int ports = count_ports(job);
   // All nodes of a job take the same steps, even if a node has nothing to settle.
   if (ports == ports_in_front(job) && !job.on_several_nodes()) {
-    return ports;
+    return publish_settled(job, ports);
   }
   const bool has = has_port(job, job.me);
   const bool entitled = job.me < ports && job.options.gba != GbaUse::kOff;
@@ -117,7 +140,7 @@ Result<int> settle_ports(const Job& job, GbaPort& port) {
   if (auto ok = job.bootstrap->barrier(); !ok) {
     return ok.error();
   }
-  const int settled = ports_in_front(job);
+  const int settled = publish_settled(job, ports_in_front(job));
   if (job.me >= settled) {
     port.close();
   }

@@ -104,6 +104,7 @@ void GbaSwitches::form_blocks(const std::vector<GbaHome>& homes) {
                                             .board = means_.board,
                                             .slot = means_.slot,
                                             .policy = means_.policy,
+                                            .interrupted = means_.interrupted,
                                             .name = means_.name});
   }
 }

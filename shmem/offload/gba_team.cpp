@@ -163,6 +163,11 @@ void GbaTeam::log_change(const std::string& text) const {
   }
 }
 
+void GbaTeam::abandon() {
+  recovers_ = active_ = shares_ = on_device_ = false;
+  barrier_.reset();
+}
+
 Result<void> GbaTeam::dissolve(const Sync& software_sync) {
   if (!recovers_) {
     return {};  // on all members

@@ -31,6 +31,8 @@ class GbaTeam {
   /// Collective. Gives the group back, if there is one; software barriers from then on. REQUIRES: software_sync has
   /// been called once since the last barrier.
   Result<void> dissolve(const Sync& software_sync);
+  /// Not collective: leaves the group, which cannot complete a barrier any more, and frees it if this member owns it.
+  void abandon();
 
   /// Barrier `k` is made by arrive_and_wait() on all members; if not, the team makes it in software.
   [[nodiscard]] bool serves(std::uint64_t k) const {

@@ -38,7 +38,8 @@ struct InterNodeBarrier::Offer {
   Text reason;
 };
 
-/// Watches the wait of one barrier. The network, not look(), reports the loss of a leader.
+/// Watches the wait of one barrier. The network, not look(), reports the loss of a leader; look() finds that the team
+/// is shrunk.
 class InterNodeBarrier::Monitor final : public WaitMonitor {
  public:
   explicit Monitor(const InterNodeBarrier& barrier) : WaitMonitor(barrier.means_.job), barrier_(barrier) {
@@ -51,6 +52,7 @@ class InterNodeBarrier::Monitor final : public WaitMonitor {
   }
 
  protected:
+  std::errc look() override { return barrier_.means_.interrupted() ? std::errc::owner_dead : std::errc{}; }
   [[nodiscard]] std::string subject() const override {
     gba_barrier_status status{};
     gba_barrier_get_status(barrier_.barrier_.get(), &status);
@@ -82,6 +84,9 @@ class InterNodeBarrier::Monitor final : public WaitMonitor {
     return text.empty() ? "none: all have arrived" : text;
   }
   [[nodiscard]] std::string ending(std::errc error) const override {
+    if (error == std::errc::owner_dead) {
+      return "cannot complete: a PE has called shmemx_team_shrink";
+    }
     return error == std::errc::timed_out
                ? fmt::format("timed out after {} ms (SHMEM_BARRIER_TIMEOUT, SHMEM_NETWORK_TIMEOUT)", limit_.count())
                : WaitMonitor::ending(error);

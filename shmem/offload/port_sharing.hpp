@@ -11,15 +11,15 @@
 
 namespace shmem {
 
-/// Plain arithmetic, like TeamMap.
+/// Plain arithmetic, like TeamMap. The members of a list each need a port of their own.
 class PortSharing {
  public:
   /// REQUIRES: ports > 0.
   PortSharing(const TeamMap& map, int ports)
       : size_(map.size),
-        stride_(ports / std::gcd(map.stride, ports)),
+        stride_(map.is_list() ? map.size : ports / std::gcd(map.stride, ports)),
         openers_(std::min(size_, stride_)),
-        last_opener_(std::max(map.start, map.pe(openers_ - 1))),
+        last_opener_(last_opener(map, openers_)),
         complete_(last_opener_ < ports) {}
 
   /// The number of ports that the team uses. Members 0..openers() - 1 use one port each.
@@ -36,6 +36,14 @@ class PortSharing {
   }
 
  private:
+  static int last_opener(const TeamMap& map, int openers) {
+    int last = std::max(map.start, map.pe(openers - 1));
+    for (int i = 0; map.is_list() && i < openers; ++i) {
+      last = std::max(last, map.pe(i));
+    }
+    return last;
+  }
+
   int size_;
   int stride_;
   int openers_;

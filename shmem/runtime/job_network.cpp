@@ -9,6 +9,7 @@
 
 #include "shmem/layout/parking.hpp"
 #include "shmem/memory/ordering.hpp"
+#include "shmem/net/shrink_tags.hpp"
 
 namespace shmem {
 namespace {
@@ -26,7 +27,7 @@ JobNetwork::~JobNetwork() {
   }
 }
 
-NetworkSettings JobNetwork::settings() {
+NetworkSettings JobNetwork::settings(bool survives) {
   // Puts before a barrier complete in it: a user who limits barriers means puts, too.
   const bool own_limit = job_.options.network_timeout.count() != 0;
   NetworkSettings settings{.segments = {{job_.memory.heap(job_.me), job_.memory.heap_size()}},
@@ -42,6 +43,9 @@ NetworkSettings JobNetwork::settings() {
                                  wake_parked(job_, job_.me);
                                },
                            .rdma_only = job_.options.network_require == NetworkUse::kRdma};
+  if (survives) {
+    settings.interrupts = interrupted_by_shrink;
+  }
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);
   settings.segments.emplace_back(std::as_writable_bytes(std::span(*board_)));
@@ -52,13 +56,13 @@ NetworkSettings JobNetwork::settings() {
   return settings;
 }
 
-Result<void> JobNetwork::open() {
+Result<void> JobNetwork::open(bool survives) {
   if (!job_.on_several_nodes()) {
     return {};
   }
   board_ = std::make_unique<RemoteBoard>();
   job_.remote_board = board_.get();
-  auto network = make_network(job_.world_bootstrap(), settings());
+  auto network = make_network(job_.world_bootstrap(), settings(survives));
   if (!network) {
     return network.error();
   }
@@ -104,9 +108,15 @@ void JobNetwork::forget_groups(std::span<const std::byte> block) {
   std::erase_if(groups_, [&](const auto& group) { return group.first.psync - first < block.size(); });
 }
 
-// No PE leaves while another one needs its progress. The bootstrap makes none while it waits, so a thread does.
-Result<void> JobNetwork::disconnect() {
+// No PE leaves while another one needs its progress. The bootstrap makes none while it waits, so a thread does. If PEs
+// have died, there is no such wait: the last barrier of the others has come before, and what they have sent in it
+// arrives after their end, too.
+Result<void> JobNetwork::disconnect(bool all) {
   if (!network_) {
+    return {};
+  }
+  if (!all) {
+    static_cast<void>(network_->quiet());  // an operation on a dead PE fails
     return {};
   }
   auto ok = network_->quiet();

@@ -26,10 +26,10 @@ class JobNetwork {
   ~JobNetwork();
 
   /// Collective: connects to the PEs on other nodes. After the global variables have been moved, because UCX would
-  /// interfere with that.
-  Result<void> open();
-  /// Collective, the last call.
-  Result<void> disconnect();
+  /// interfere with that. `survives`: the job goes on when a PE dies.
+  Result<void> open(bool survives);
+  /// Collective, the last call. Without `all`, because PEs have died, no PE waits for another one here.
+  Result<void> disconnect(bool all);
   /// No thread of the library uses the network any more.
   void stop_progress() { progress_ = {}; }
 
@@ -43,7 +43,7 @@ class JobNetwork {
   [[nodiscard]] std::string reason_of_loss() const;
 
  private:
-  [[nodiscard]] NetworkSettings settings();
+  [[nodiscard]] NetworkSettings settings(bool survives);
   Result<void> start_progress();
 
   struct SetOfPes {

@@ -143,9 +143,14 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
                return barriers_.equip(team);
              }),
       sets_(job_, [this](Team& team) { return barriers_.equip_set(team); }),
-      heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
-                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); },
-                   .vote = [this](std::uint64_t digest) { return teams_.find(kWorldTeam)->vote(digest, true, 0); },
+      heap_(job_, {.barrier = [this] { return teams_.home().sync(); },
+                   .count = [this] { return teams_.home().stats().total(); },
+                   .callers =
+                       [this] {
+                         return SymmetricHeap::Rendezvous::Callers{teams_.home().map_here(), teams_.home().slot()};
+                       },
+                   .vote = [this](std::uint64_t digest,
+                                  std::uint64_t number) { return teams_.home().vote(digest, true, number); },
                    .announce = [this](const HeapCall& call) { check_heap_call(call); },
                    .released = [this](std::span<const std::byte> block) { network_.forget_groups(block); }}),
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
@@ -164,7 +169,7 @@ void Runtime::check_heap_call(const HeapCall& call) const {
   }
   const std::string text = to_string(call);
   if (const auto problem =
-          checker_->compare({kWorldTeam, teams_.find(kWorldTeam)->map_here()}, text, thread_rule(thread_level_))) {
+          checker_->compare({teams_.home().slot(), teams_.home().map_here()}, text, thread_rule(thread_level_))) {
     end_job_of(text, *problem);
   }
 }
@@ -173,7 +178,7 @@ void Runtime::check_end() const {
   constexpr const char* kCall = "shmem_finalize";
   auto problem = checker_->held_locks();
   if (!problem) {
-    problem = checker_->compare({kWorldTeam, teams_.find(kWorldTeam)->map_here()}, fmt::format("{}()", kCall),
+    problem = checker_->compare({teams_.home().slot(), teams_.home().map_here()}, fmt::format("{}()", kCall),
                                 thread_rule(thread_level_));
   }
   if (problem) {
@@ -212,6 +217,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
   }
   NodeIdentity identity = node_identity(options.host_id);
   identity.locks_new_memory = locks_new_memory();
+  identity.survives = wants_to_survive();
   auto where = find_nodes(**bootstrap, identity);
   if (!where) {
     return where.error();
@@ -229,10 +235,16 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
     globals->only_here(nodes.here);
     bootstrap = std::make_unique<NodeBootstrap>(*std::move(bootstrap), nodes);
   }
-  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement,
-                                   options.bootstrap_timeout);
+  auto existing = (*bootstrap)->take_over();
+  const bool replaces = existing.has_value();
+  (*bootstrap)->leave_out_of_record(true);
+  auto memory = replaces ? NodeMemory::take_over(**bootstrap, *std::move(existing), options.symmetric_size,
+                                                 globals->size(), options.placement)
+                         : NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement,
+                                              options.bootstrap_timeout);
+  (*bootstrap)->leave_out_of_record(false);
   if (!memory) {
-    is_reporter_ = brings_news(**bootstrap, memory.error().text);
+    is_reporter_ = replaces || brings_news(**bootstrap, memory.error().text);
     return fail(memory.error().code, memory.error().text + (nodes.several() ? fmt::format(" ({})", nodes.text()) : ""));
   }
   const int me = (*bootstrap)->rank();
@@ -249,6 +261,8 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
           .globals = *std::move(globals),
           .processors = where->processors,
           .nodes = std::move(nodes),
+          .first_relying = where->first_relying,
+          .replaces = replaces,
           .yield_watch = std::move(yield_watch)};
   instance_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level);
   auto ok = instance_->open();
@@ -257,7 +271,9 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
 #endif
   if (!ok) {
     // Other PEs may be waiting in shared memory for this PE.
-    instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
+    if (!replaces) {
+      instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
+    }
     instance_.reset();
   }
   return ok;
@@ -268,6 +284,10 @@ Result<void> Runtime::open() {
     return ok;
   }
   join_store_barriers();
+  if (job_.replaces) {
+    heap_.lack_blocks();
+    Admission(job_).announce();
+  }
   introduce(job_);
   sets_.announce(thread_level_ < kThreadMultiple && !checker_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
@@ -279,10 +299,15 @@ Result<void> Runtime::open() {
   }
   job_.locations = locations_here(job_);
   sets_.settle();
+  settle_survival();
+  if (job_.replaces && cannot_shrink_) {
+    return fail(cannot_shrink_->code, fmt::format("shmem: PE {} cannot take the place of the process that has died: {}",
+                                                  job_.world_me(), cannot_shrink_->text));
+  }
   if (auto ok = barriers_.settle_ports(); !ok) {
     return ok;
   }
-  if (auto ok = network_.open(); !ok) {
+  if (auto ok = network_.open(!cannot_shrink_); !ok) {
     return ok;
   }
   job_.core_state().globals.write(core_globals(job_));
@@ -298,6 +323,10 @@ Result<void> Runtime::open() {
   std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.world_size(),
                 ::getpid(), static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
   debug(text.data());
+  if (job_.replaces) {
+    teams_.make_lost();
+    return {};
+  }
   return teams_.make_predefined();
 }
 
@@ -366,13 +395,13 @@ Result<void> Runtime::stop() {
   if (runtime.checker_) {
     runtime.check_end();
   }
-  Result<void> ok = runtime.teams_.find(kWorldTeam)->sync();
+  Result<void> ok = runtime.teams_.home().sync();
   runtime.sets_.clear();
   if (ok) {
     ok = runtime.teams_.destroy_all();
   }
   if (ok) {
-    ok = runtime.network_.disconnect();
+    ok = runtime.network_.disconnect(runtime.teams_.home_is_world());
   }
   runtime.job_.bootstrap->leave();
   instance_.reset();

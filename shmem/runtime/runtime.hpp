@@ -128,6 +128,14 @@ class Runtime {
   // Acquire: pairs with default_stream() of another thread.
   [[nodiscard]] Stream* started_default_stream() const { return started_stream_.load(std::memory_order_acquire); }
 
+  /// Collective over the members of the team that live: TeamTable::shrink(). An Error, on all of them, in a job that
+  /// does not go on when a PE dies.
+  Result<int> shrink(Team& team);
+  /// The same with processes that take the places of PEs: TeamTable::grow(), or join() if this is such a process.
+  Result<int> grow(Team& team, int processes);
+  /// The job goes on when a PE dies.
+  [[nodiscard]] bool survives() const { return !cannot_shrink_; }
+
   /// True for the first call with this text, for messages that are printed once. Thread-safe.
   bool first_notice(const std::string& text);
 
@@ -153,6 +161,8 @@ class Runtime {
   void check_heap_call(const HeapCall& call) const;
   void check_end() const;
   Result<void> open();
+  /// Whether the job goes on when a PE dies.
+  void settle_survival();
   Result<void> open_trace();
   void report() const;
   void report_json() const;
@@ -187,6 +197,7 @@ class Runtime {
   mutable std::atomic<unsigned> looks_{0};
   std::unique_ptr<Stream> stream_;  // declared after the teams, because its work uses them
   int starts_ = 1;
+  std::optional<Error> cannot_shrink_;
   std::mutex notices_mutex_;
   std::set<std::string> notices_;
 };

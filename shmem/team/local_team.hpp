@@ -4,13 +4,15 @@
 #pragma once
 
 #include "shmem/offload/gba_team.hpp"
+#include "shmem/team/survivors.hpp"
 #include "shmem/team/team.hpp"
 
 namespace shmem {
 
 class LocalTeam final : public Team {
  public:
-  LocalTeam(const Job& job, const TeamPlan& plan) : Team(job, plan), gba_(job, map_, view_, slot_) {}
+  LocalTeam(const Job& job, const TeamPlan& plan)
+      : Team(job, plan), gba_(job, map_, view_, slot_), survivors_(job, map_, view_, slot_) {}
   /// In a job on one node, where a PE's number on the node is its number in the world.
   LocalTeam(const Job& job, const TeamMap& map, int slot, std::uint64_t count)
       : LocalTeam(job, TeamPlan{.here = map, .world = map, .slot = slot, .count = count}) {}
@@ -34,6 +36,12 @@ class LocalTeam final : public Team {
   void explain_no_gba(std::string reason) override { gba_.explain(std::move(reason)); }
   Result<void> dissolve() override;
 
+  [[nodiscard]] Survivors& survivors() override { return survivors_; }
+  void retire(const Error& why) override {
+    Team::retire(why);
+    gba_.abandon();
+  }
+
  private:
   bool enter_on_cores() override { return !gba_.serves(enter()); }
   Result<void> sync_by_core_zero() override;
@@ -43,6 +51,7 @@ class LocalTeam final : public Team {
   void close();
 
   GbaTeam gba_;
+  LocalSurvivors survivors_;
   bool open_by_gba_ = false;                    // the open sync goes through the device
   std::optional<BarrierMonitor> open_monitor_;  // of test()
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "shmem/config/log.hpp"
+#include "shmem/net/shrink_tags.hpp"
 
 namespace shmem {
 namespace {
@@ -29,7 +30,8 @@ SpanningTeam::SpanningTeam(const Job& job, const TeamPlan& plan)
       id_(plan.id),
       parts_(plan.parts),
       my_node_(parts_.part_of(me_)),
-      everybody_(*job.network, members_of(world_), me_, id_) {
+      everybody_(*job.network, members_of(world_), me_, id_),
+      survivors_(job, map_, view_, slot_, world_, me_, id_) {
   find_nodes();
 }
 
@@ -160,6 +162,17 @@ Result<void> SpanningTeam::end() {
   return ok ? dissolve() : ok;
 }
 
+bool SpanningTeam::is_being_shrunk() const {
+  return Team::is_being_shrunk() || job_.network->has_come(shrink_begun(id_));
+}
+
+void SpanningTeam::retire(const Error& why) {
+  Team::retire(why);
+  had_gba_ = gba_active_ = votes_by_gba_ = false;
+  refusals_.reset();
+  gba_.reset();
+}
+
 // ---- Votes ----
 
 SpanningTeam::Ballot SpanningTeam::count_here() const {
@@ -168,7 +181,7 @@ SpanningTeam::Ballot SpanningTeam::count_here() const {
   for (int i = 1; i < view_.size() && all.other < 0; ++i) {
     const NodeVote& theirs = view_.member(i).node_vote;
     if (theirs.digest != first.digest || theirs.willing == 0) {
-      all.other = job_.nodes.world(view_.pe(i));
+      all.other = job_.nodes.world(map_.pe(i));
     }
     all.willing = all.willing & theirs.willing;
   }
@@ -242,7 +255,7 @@ Result<VoteResult> SpanningTeam::sync_willing(bool willing) {
   const auto refused = sync_by([this]() -> Result<std::uint64_t> {
     int refuses = -1;
     for (int i = 0; i < view_.size() && refuses < 0; ++i) {
-      refuses = view_.member(i).node_vote.willing == 0 ? job_.nodes.world(view_.pe(i)) : -1;
+      refuses = view_.member(i).node_vote.willing == 0 ? job_.nodes.world(map_.pe(i)) : -1;
     }
     const auto other = refusals_->vote(refuses, [this] { return sync_leaders(); });
     return other ? Result<std::uint64_t>(static_cast<std::uint64_t>(*other + 1)) : other.error();

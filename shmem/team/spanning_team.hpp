@@ -16,6 +16,7 @@
 #include "shmem/net/process_group.hpp"
 #include "shmem/offload/gba_switches.hpp"
 #include "shmem/team/refusals.hpp"
+#include "shmem/team/spanning_survivors.hpp"
 #include "shmem/team/team.hpp"
 
 namespace shmem {
@@ -80,6 +81,10 @@ class SpanningTeam final : public Team {
   void explain_no_gba(std::string reason) override { gba_reason_ = std::move(reason); }
   Result<void> dissolve() override;
   Result<void> end() override;
+
+  [[nodiscard]] Survivors& survivors() override { return survivors_; }
+  [[nodiscard]] bool is_being_shrunk() const override;
+  void retire(const Error& why) override;
 
   // The members on this node before and after the work of their leader. All of them make the same calls in the same
   // order.
@@ -168,6 +173,7 @@ class SpanningTeam final : public Team {
   std::optional<Algorithm> named_;  // of the sync that is under way, if it was asked for; written by core 0
   bool gba_active_ = false;         // the next sync of this node's leader goes through the device
   std::string gba_reason_;          // known to all members of a node
+  SpanningSurvivors survivors_;
 };
 
 }  // namespace shmem

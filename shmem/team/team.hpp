@@ -10,6 +10,7 @@
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/layout/neighbour_runs.hpp"
+#include "shmem/layout/survival.hpp"
 #include "shmem/layout/sync_view.hpp"
 #include "shmem/layout/vote_result.hpp"
 #include "shmem/team/eager.hpp"
@@ -19,6 +20,7 @@ namespace shmem {
 
 struct GbaMember;
 class SpanningTeam;
+class Survivors;
 
 /// How a team's barriers were done since the team was created.
 struct BarrierStats {
@@ -123,6 +125,17 @@ class Team {
   }
   /// ready() is no Error.
   [[nodiscard]] bool is_ready() const { return !open_ && !failed_; }
+  [[nodiscard]] bool has_failed() const { return failed_.has_value(); }
+
+  /// By which the members that are left of this team find each other.
+  [[nodiscard]] virtual Survivors& survivors() = 0;
+  /// A member has begun to shrink the team, and this one has not.
+  [[nodiscard]] virtual bool is_being_shrunk() const { return first_to_shrink(view_).has_value(); }
+  /// Not collective. The team has failed, if not before, and gives back what it has of the device.
+  virtual void retire(const Error& why) {
+    failed_ = failed_.value_or(why);
+    open_ = false;
+  }
 
   /// Collective, a sync of the team: have all members the same digest, and are all willing? Compares nodes only:
   /// members of one node compare in their memory. All get the first member's number.

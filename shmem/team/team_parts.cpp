@@ -24,7 +24,7 @@ struct OpenPart {
 
 }  // namespace
 
-TeamParts::TeamParts(const Nodes& nodes, const TeamMap& world, const PlaceOf& place_of) {
+TeamParts::TeamParts(const Nodes& nodes, const TeamMap& world, const PlaceOf& place_of, Spacing spacing) {
   std::unordered_map<int, OpenPart> open;
   std::set<int> seen;  // nodes
   part_of_.reserve(static_cast<std::size_t>(world.size));
@@ -32,7 +32,7 @@ TeamParts::TeamParts(const Nodes& nodes, const TeamMap& world, const PlaceOf& pl
     const int pe = world.pe(member);
     const int number = number_on_node(nodes, pe);
     OpenPart& part = open[place_of(pe)];
-    if (part.continues(number)) {
+    if (part.size > 0 && (spacing == Spacing::kAny || part.continues(number))) {
       part.stride = number - part.last;
     } else {
       part = {.index = members_.size()};

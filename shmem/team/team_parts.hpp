@@ -14,7 +14,7 @@ namespace shmem {
 
 /// The members of a part are evenly spaced among the PEs of their node, because a SyncView is. So a node's members are
 /// one part, or several if they are not evenly spaced: PEs 0, 2, 4, 6 of a job whose PE 3 is on another node, for
-/// example.
+/// example. The parts of a team that was shrunk are those of the team before, evenly spaced or not (TeamMap of a list).
 class TeamParts {
  public:
   /// What a member's parent team, or the job, says about a PE of the world: members with different places are in
@@ -22,8 +22,9 @@ class TeamParts {
   using PlaceOf = std::function<int(int pe)>;
 
   TeamParts() = default;
+  enum class Spacing { kEven, kAny };
   /// The same on all members.
-  TeamParts(const Nodes& nodes, const TeamMap& world, const PlaceOf& place_of);
+  TeamParts(const Nodes& nodes, const TeamMap& world, const PlaceOf& place_of, Spacing spacing = Spacing::kEven);
 
   [[nodiscard]] std::size_t count() const { return members_.size(); }
   /// The members of each part, by their numbers in the team and in this order. Parts are in the order of their first

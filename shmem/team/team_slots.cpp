@@ -63,14 +63,23 @@ std::uint64_t TeamSlots::last_count(const TeamMap& map, int slot) const {
   return count;
 }
 
-void TeamSlots::clear(int slot, std::uint64_t count) const {
-  TeamSync& mine = job_.team_sync(slot, job_.me);
-  // Relaxed: a sync of the parent precedes the new team's first use of them.
+void TeamSlots::prepare(const TeamMap& map, int slot) const {
+  const TeamMap rows = rows_of(map);
+  const std::uint64_t count = last_count(rows, slot);
+  for (int i = 0; i < rows.size; ++i) {
+    clear(slot, rows.pe(i), count);
+  }
+}
+
+void TeamSlots::clear(int slot, int pe, std::uint64_t count) const {
+  TeamSync& mine = job_.team_sync(slot, pe);
+  // Relaxed: a sync of the parent, or that which tells the members of the slot, precedes the new team's first use of
+  // them.
   mine.entered.store(count, std::memory_order_relaxed);
   mine.left.store(count, std::memory_order_relaxed);
   mine.calls.store(count, std::memory_order_relaxed);
   mine.calls_over.store(count, std::memory_order_relaxed);
-  EagerWords& eager = job_.eager_words(slot, job_.me);
+  EagerWords& eager = job_.eager_words(slot, pe);
   eager.finished.value.store(count, std::memory_order_relaxed);
   for (auto& level : eager.counts) {
     for (auto& arrivals : level) {
@@ -81,6 +90,13 @@ void TeamSlots::clear(int slot, std::uint64_t count) const {
   mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
   mine.arrival.word[0].store(0, std::memory_order_relaxed);
   mine.arrival.word[1].store(0, std::memory_order_relaxed);
+  for (HeapVote& vote : mine.heap_vote) {
+    vote.clear();
+  }
+  mine.survival.begun.store(0, std::memory_order_relaxed);
+  mine.survival.verdict.store(0, std::memory_order_relaxed);
+  mine.survival.made.store(0, std::memory_order_relaxed);
+  mine.survival.ended.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace shmem

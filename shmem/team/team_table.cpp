@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "shmem/team/local_team.hpp"
 #include "shmem/team/spanning_team.hpp"
@@ -23,17 +24,32 @@ Team& TeamTable::add(const TeamPlan& plan) {
     live_ids_[index].store(plan.id, std::memory_order_relaxed);
   }
   Team& team = *teams_[index];
-  job_.core_state().team[index].write({plan.world.start, plan.world.stride, plan.world.size, team.me()});
+  if (!plan.world.is_list()) {  // cores know no lists
+    job_.core_state().team[index].write({plan.world.start, plan.world.stride, plan.world.size, team.me()});
+  }
   return team;
 }
 
 void TeamTable::remove(int slot) {
   const auto index = static_cast<std::size_t>(slot);
   teams_[index]->report();
+  const bool failed = teams_[index]->has_failed();
+  const TeamMap here = teams_[index]->map_here();
   job_.core_state().team[index].write({});
   teams_[index].reset();
   live_ids_[index].store(0, std::memory_order_relaxed);
-  slots_.set_taken(job_.me, slot, false);
+  if (failed) {
+    return;  // a member that hangs may still store to words of the slot, so no other team uses it
+  }
+  if (!here.is_list()) {
+    slots_.set_taken(job_.me, slot, false);
+    return;
+  }
+  // The last one gives it back on all PEs. Acquire and release: all of them have ended the team.
+  auto& ended = job_.team_sync(slot, rows_of(here).start).survival.ended;
+  if (ended.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint64_t>(here.size)) {
+    slots_.give_back(slots_.owners_of(here), slot);
+  }
 }
 
 namespace {
@@ -100,17 +116,28 @@ TeamPlan TeamTable::plan(Team& parent, const TeamMap& map) const {
   return {.here = here, .world = map, .parts = std::move(parts)};
 }
 
-Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
-  const int slot = slots_.reserve(map, 0, kMaxTeams);
-  parent.view().mine().new_team = slot;
-  if (slot >= 0) {
-    parent.view().mine().new_count = slots_.last_count(map, slot);
-    return {};
-  }
+namespace {
+
+Error no_free_slot(const TeamMap& map) {
   return fail(std::errc::no_buffer_space,
               fmt::format("shmem: no team slot is free on all {} PEs of the new team (a PE can be in {} teams; destroy "
                           "some)",
                           map.size, kMaxTeams));
+}
+
+}  // namespace
+
+Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
+  const int slot = slots_.reserve(slots_.owners_of(map), 0, kMaxTeams);
+  parent.view().mine().new_team = slot;
+  if (slot >= 0) {
+    if (map.is_list()) {
+      slots_.prepare(map, slot);  // its words may be those of PEs that are not members
+    }
+    parent.view().mine().new_count = slots_.last_count(rows_of(map), slot);
+    return {};
+  }
+  return no_free_slot(map);
 }
 
 namespace {
@@ -169,7 +196,7 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   const auto id = proposed ? settle_id(parent, planned, *proposed) : proposed.error();
   if (!id) {
     if (first && offered) {
-      slots_.give_back(planned->here, parent.view().mine().new_team);
+      slots_.give_back(slots_.owners_of(planned->here), parent.view().mine().new_team);
     }
     return id.error();
   }
@@ -178,7 +205,9 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
     const TeamSync& offer = parent.view().member(*parent.map_here().member(here.start));
     planned->slot = offer.new_team;
     planned->count = offer.new_count;
-    slots_.clear(planned->slot, planned->count);
+    if (!here.is_list()) {
+      slots_.clear(planned->slot, planned->count);
+    }
     job_.kernel_sync(job_.me).clear_team_pool(planned->slot);
   }
   // All members have cleared the words.
@@ -194,8 +223,157 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   return made.slot();
 }
 
+TeamMap TeamTable::map_of(std::vector<int> pes) {
+  const int start = pes.front();
+  const int size = static_cast<int>(pes.size());
+  const int stride = size > 1 ? pes[1] - start : 1;
+  const TeamMap even{start, stride, size};
+  for (int i = 0; i < size; ++i) {
+    if (pes[static_cast<std::size_t>(i)] != even.pe(i)) {
+      const std::lock_guard lock(lists_mutex_);
+      return {start, 0, size, lists_.insert(std::move(pes)).first->data()};
+    }
+  }
+  return even;
+}
+
+TeamMap TeamTable::part_of(const TeamMap& parent, int start, int stride, int size) {
+  if (!parent.is_list()) {
+    // With one PE the stride has no meaning, whatever its size.
+    return {parent.pe(start), parent.stride * (size > 1 ? stride : 1), size};
+  }
+  std::vector<int> pes;
+  for (int i = 0; i < size; ++i) {
+    pes.push_back(parent.pe(start + i * stride));
+  }
+  return map_of(std::move(pes));
+}
+
+TeamPlan TeamTable::plan_of_rest(Team& team, const std::vector<int>& members) {
+  std::vector<int> pes;
+  std::vector<int> here;
+  SpanningTeam* const spanning = team.spanning();
+  for (const int member : members) {
+    const int pe = team.map().pe(member);
+    pes.push_back(pe);
+    if (spanning == nullptr || spanning->node_of(member) == spanning->my_node()) {
+      here.push_back(job_.nodes.number(pe));
+    }
+  }
+  TeamPlan plan{.here = map_of(std::move(here)), .world = map_of(std::move(pes))};
+  if (spanning != nullptr) {
+    const auto part_of = [&](int pe) { return spanning->node_of(*team.map().member(pe)); };
+    plan.parts = TeamParts(job_.nodes, plan.world, part_of, TeamParts::Spacing::kAny);
+  }
+  return plan;
+}
+
+Result<int> TeamTable::agree_on_slot(Survivors& survivors, const std::vector<int>& left_here, const TeamMap& here,
+                                     Admits admits) {
+  const TeamMap owners = admits == Admits::kYes ? TeamMap{0, 1, job_.size} : slots_.owners_of(here);
+  const auto reserve = [&] {
+    const int reserved = slots_.reserve(owners, 0, kMaxTeams);
+    if (reserved < 0) {
+      return reserved;
+    }
+    if (admits == Admits::kNo) {
+      slots_.prepare(here, reserved);
+      return reserved;
+    }
+    std::vector<int> left;
+    for (int i = 0; i < here.size; ++i) {
+      left.push_back(here.pe(i));
+    }
+    admission_.write(reserved, left, admission_.waiting());
+    slots_.prepare(map_of(admission_.read(reserved)), reserved);
+    return reserved;
+  };
+  return survivors.agree_on_slot(left_here, reserve, [&](int reserved) { slots_.give_back(owners, reserved); });
+}
+
+Result<int> TeamTable::regroup(Team& team, Admits admits) {
+  std::uint32_t id = 0;
+  while (team.spanning() != nullptr && (id == 0 || is_in_use(id))) {
+    id = ids_.next().number;  // a PE repeats its ids after so many teams that a member does not have such an old one
+  }
+  Survivors& survivors = team.survivors();
+  const auto left = survivors.agree(id);
+  if (!left) {
+    return left.error();
+  }
+  TeamPlan plan = plan_of_rest(team, left->members);
+  plan.id = left->id;
+  std::vector<int> left_here;
+  for (int i = 0; i < plan.here.size; ++i) {
+    left_here.push_back(*team.map_here().member(plan.here.pe(i)));
+  }
+  const auto slot = agree_on_slot(survivors, left_here, plan.here, admits);
+  if (!slot) {
+    return slot.error();
+  }
+  team.retire({std::errc::owner_dead,
+               fmt::format("shmem: PE {}: team {} was shrunk: use the new team", job_.world_me(), team.slot())});
+  if (*slot < 0) {
+    return no_free_slot(plan.here);
+  }
+  plan.slot = *slot;
+  if (admits == Admits::kYes) {
+    plan.here = plan.world = map_of(admission_.read(*slot));
+    admission_.tell(*slot);
+  }
+  return add_what_is_left(team, std::move(plan));
+}
+
+Result<int> TeamTable::shrink(Team& team) {
+  return regroup(team, Admits::kNo);
+}
+
+Result<int> TeamTable::grow(Team& team, int processes) {
+  if (auto ok = admission_.await(team, processes, job_.options.bootstrap_timeout); !ok) {
+    return ok.error();
+  }
+  return regroup(team, Admits::kYes);
+}
+
+void TeamTable::make_lost() {
+  const TeamMap all{0, 1, job_.size};
+  for (const int slot : {kWorldTeam, kSharedTeam}) {
+    slots_.set_taken(job_.me, slot, true);
+    add({.here = all, .world = all, .slot = slot})
+        .retire({std::errc::owner_dead,
+                 fmt::format("shmem: PE {}: this process has taken the place of one that has died, and is not in team "
+                             "{}: call shmemx_team_grow",
+                             job_.world_me(), slot)});
+  }
+}
+
+Result<int> TeamTable::join() {
+  const auto slot = admission_.wait(job_.options.bootstrap_timeout);
+  if (!slot) {
+    return slot;
+  }
+  const TeamMap map = map_of(admission_.read(*slot));
+  return add_what_is_left(home(), {.here = map, .world = map, .slot = *slot});
+}
+
+int TeamTable::add_what_is_left(const Team& team, TeamPlan plan) {
+  const int slot = plan.slot;
+  job_.kernel_sync(job_.me).clear_team_pool(slot);
+  // Relaxed: the slot was read with acquire after the number was stored.
+  plan.count = SyncView(job_, plan.here, slot).mine().entered.load(std::memory_order_relaxed);
+  Team& made = add(plan);
+  if (home_ == team.slot()) {
+    home_ = slot;
+  }
+  // The members have agreed, so this one has the new team like the others, even if another one has died since.
+  if (auto ok = equip_(made); !ok) {
+    made.retire(ok.error());
+  }
+  return slot;
+}
+
 Result<void> TeamTable::destroy(int slot) {
-  Team& team = *find(slot);
+  Team& team = *find(static_cast<std::size_t>(slot));
   auto ok = team.end();
   remove(slot);
   return ok;
@@ -203,13 +381,13 @@ Result<void> TeamTable::destroy(int slot) {
 
 Result<void> TeamTable::destroy_all() {
   // Teams that the program did not destroy are not ended collectively: their members may be at different teams. Only
-  // the world is known to be complete; the groups of the other teams are given back without a sync.
-  for (int slot = static_cast<int>(teams_.size()) - 1; slot > kWorldTeam; --slot) {
-    if (find(slot) != nullptr) {
+  // the home is known to be complete; the groups of the other teams are given back without a sync.
+  for (int slot = static_cast<int>(teams_.size()) - 1; slot >= kWorldTeam; --slot) {
+    if (slot != home_ && find(static_cast<std::size_t>(slot)) != nullptr) {
       remove(slot);
     }
   }
-  return find(kWorldTeam) != nullptr ? destroy(kWorldTeam) : Result<void>{};
+  return find(static_cast<std::size_t>(home_)) != nullptr ? destroy(home_) : Result<void>{};
 }
 
 }  // namespace shmem

@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/zero_array.hpp"
+#include "shmem/team/admission.hpp"
 #include "shmem/team/team.hpp"
 #include "shmem/team/team_slots.hpp"
 
@@ -72,6 +75,7 @@ class TeamTable {
   TeamTable(const Job& job, Equip equip, int id_bits = TeamIds::kBits)
       : job_(job),
         slots_(job),
+        admission_(job),
         equip_(std::move(equip)),
         ids_(job.world_me(), job.world_size(), id_bits),
         teams_(kMaxTeams) {}
@@ -87,9 +91,27 @@ class TeamTable {
   /// them get an Error and no team is created. REQUIRES: all PEs of the map are in the parent.
   Result<int> split(Team& parent, const SplitRequest& request);
 
-  /// Collective over the team. REQUIRES: not a predefined team.
+  /// Collective over the members that live: the slot of a new team of those that are left, the same on all of them. A
+  /// member that dies after they have agreed is a dead member of the new team. Errors: those of Survivors::agree();
+  /// no_buffer_space, on all of them.
+  Result<int> shrink(Team& team);
+  /// The same, with the processes that wait for places of PEs; waits until there are `processes` of them. In a job on
+  /// one node. REQUIRES: the home().
+  Result<int> grow(Team& team, int processes);
+  /// Called by a process that takes the place of a PE, instead of make_predefined(): its predefined teams have failed.
+  void make_lost();
+  /// Called by it after that: the slot of the team that the others have made by grow(). An Error if they do not call
+  /// it.
+  Result<int> join();
+  /// The members of a new team: of members start, start + stride, ... of a parent.
+  TeamMap part_of(const TeamMap& parent, int start, int stride, int size);
+  /// Stands for the job in calls that are collective over it: the world, or what is left of it.
+  [[nodiscard]] Team& home() const { return *teams_[static_cast<std::size_t>(home_.load(std::memory_order_relaxed))]; }
+  [[nodiscard]] bool home_is_world() const { return home_.load(std::memory_order_relaxed) == kWorldTeam; }
+
+  /// Collective over the team. REQUIRES: neither a predefined team nor the home().
   Result<void> destroy(int slot);
-  /// Collective over the job: ends all teams of this PE, the world last.
+  /// Collective over the job: ends all teams of this PE, the home() last.
   Result<void> destroy_all();
 
  private:
@@ -105,14 +127,28 @@ class TeamTable {
   /// of a member of `plan` has. Without a plan, this PE is in no new team.
   Result<std::uint32_t> settle_id(Team& parent, const std::optional<TeamPlan>& plan, std::uint64_t proposed);
   [[nodiscard]] bool is_in_use(std::uint32_t id) const;
+  /// Keeps a list of them unless they are evenly spaced. Thread-safe.
+  TeamMap map_of(std::vector<int> pes);
+  /// How these members of `team` make a team. No slot yet.
+  [[nodiscard]] TeamPlan plan_of_rest(Team& team, const std::vector<int>& members);
+  enum class Admits { kNo, kYes };
+  Result<int> regroup(Team& team, Admits admits);
+  Result<int> agree_on_slot(Survivors& survivors, const std::vector<int>& left_here, const TeamMap& here,
+                            Admits admits);
+  /// The end of regroup() and join().
+  int add_what_is_left(const Team& team, TeamPlan plan);
   void remove(int slot);
 
   const Job& job_;
   TeamSlots slots_;
+  Admission admission_;
   Equip equip_;
   TeamIds ids_;
   base::ZeroArray<std::atomic<std::uint32_t>> live_ids_{kMaxTeams};  // by slot
   std::vector<std::unique_ptr<Team>> teams_;  // by slot; of fixed size, so that threads do not interfere
+  std::mutex lists_mutex_;
+  std::set<std::vector<int>> lists_;   // of all TeamMaps that have been made, each once
+  std::atomic<int> home_{kWorldTeam};  // relaxed: threads that wait find it sooner or later
 };
 
 }  // namespace shmem

@@ -61,6 +61,7 @@ void run_leaders(int size, Make make, Barrier barrier, const std::function<void(
                                                   .board = boards[static_cast<std::size_t>(i)],
                                                   .slot = kSlot + i,
                                                   .policy = shmem::wait_policy(size),
+                                                  .interrupted = [] { return false; },
                                                   .name = [](int pe) { return "PE " + std::to_string(pe); }});
     Leader<Way> leader{way, leaders, port, i, {}};
     std::minstd_rand random(static_cast<unsigned>(i) + 1);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -20,8 +21,9 @@ using shmem_test::run_job;
 using testing::AllOf;
 using testing::HasSubstr;
 
-SymmetricHeap::Rendezvous rendezvous_of(Job& job) {
-  const auto count = std::make_shared<std::uint64_t>(0);
+/// `count`: of the barriers that this PE has made.
+SymmetricHeap::Rendezvous rendezvous_of(
+    Job& job, const std::shared_ptr<std::uint64_t>& count = std::make_shared<std::uint64_t>(0)) {
   return {.barrier =
               [&job, count] {
                 ++*count;
@@ -35,6 +37,29 @@ void with_heaps(int pes, const std::function<void(SymmetricHeap&, Job&)>& body) 
   run_job(pes, [&](Job& job) {
     SymmetricHeap heap(job, rendezvous_of(job));
     body(heap, job);
+  });
+}
+
+TEST(SymmetricHeap, GivesAPeThatLacksBlocksThoseOfTheOthers) {
+  run_job(3, [](Job& job) {
+    const auto barriers = std::make_shared<std::uint64_t>(0);
+    SymmetricHeap heap(job, rendezvous_of(job, barriers));
+    void* const first = heap.malloc(100).value();
+    void* const second = heap.malloc(5000).value();
+    ASSERT_TRUE(heap.free(first));
+    SymmetricHeap fresh(job, rendezvous_of(job, barriers));
+    SymmetricHeap& mine = job.me == 1 ? fresh : heap;
+    if (job.me == 1) {
+      std::memset(job.memory.heap(1), 0, 8192);
+      fresh.lack_blocks();
+    }
+    ASSERT_TRUE(mine.regroup());
+    EXPECT_EQ(mine.stats().live_blocks, 1U);
+    EXPECT_EQ(std::count(job.memory.heap(1), job.memory.heap(1) + 8192, std::byte{0}), 8192);
+    const auto again = mine.malloc(64);
+    ASSERT_TRUE(again) << again.error().text;
+    EXPECT_EQ(*again, first);
+    EXPECT_TRUE(mine.free(second));
   });
 }
 

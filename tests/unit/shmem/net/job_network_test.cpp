@@ -73,7 +73,7 @@ TEST_F(JobNetworkTest, WakesAPeThatSleepsUntilAWordChanges) {
   const auto memory = std::make_shared<const JobMemory>(JobMemory::create(2).value());
   const auto texts = in_processes(2, [&memory](int rank) -> std::string {
     PeOfNodes pe(LocalBootstrap::join(memory, rank, std::chrono::seconds{20}).value());
-    std::string text = problem_of(pe.network().open());
+    std::string text = problem_of(pe.network().open(false));
     if (!text.empty()) {
       return text;
     }
@@ -85,7 +85,7 @@ TEST_F(JobNetworkTest, WakesAPeThatSleepsUntilAWordChanges) {
     } else {
       text += problem_of(pe.job().bootstrap->barrier()) + change_word(pe);
     }
-    return text + problem_of(pe.network().disconnect());
+    return text + problem_of(pe.network().disconnect(true));
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
 }

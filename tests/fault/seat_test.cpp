@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs in which a new process takes the place of a PE that has died.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/fault/survivors.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using survivors::count_of;
+using test_support::repeats;
+using test_support::Seconds;
+using testing::HasSubstr;
+
+test_support::Outcome run_pes(int pes, const std::string& gba, const std::string& restarts,
+                              std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+  const test_support::TempDir folder;
+  arguments.insert(arguments.begin() + 1, folder.file("processes"));
+  arguments.insert(arguments.begin(), {"--restart", restarts, test_support::test_program("seat_pes")});
+  return test_support::run(test_support::oshrun(pes, gba, arguments), environment, Seconds{100});
+}
+
+TEST(Seat, ANewProcessIsAFullMember) {
+  for (const auto& victims : std::vector<std::vector<std::string>>{{"once", "1"}, {"once", "0", "3"}}) {
+    const auto job = run_pes(4, "off", "1", victims);
+    const int dead = static_cast<int>(victims.size()) - 1;
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "grown: 4 members, old"), 4 - dead) << job.output;
+    EXPECT_EQ(count_of(job.output, "grown: 4 members, new"), dead) << job.output;
+    EXPECT_EQ(count_of(job.output, "and it starts again (1 of 1)"), dead) << job.output;
+  }
+}
+
+TEST(Seat, BarriersGoThroughTheDevice) {
+  const auto job = run_pes(4, "fake", "1", {"once", "2"}, {"SHMEM_GBA=require"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(count_of(job.output, "by gba"), 4) << job.output;
+}
+
+TEST(Seat, ProcessesThatDieAtAnyMomentAreReplaced) {
+  const std::vector<std::vector<std::string>> victims{{"1", "3"}, {"0", "2"}, {"0", "1", "2"}};
+  for (int i = 0; i < repeats(4, 200); ++i) {
+    std::vector<std::string> arguments{"often", "4"};
+    const auto& those = victims[static_cast<std::size_t>(i) % victims.size()];
+    arguments.insert(arguments.end(), those.begin(), those.end());
+    const auto job = run_pes(4, i % 2 == 1 ? "fake" : "off", "4", arguments);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "end: 4 members"), 4) << job.output;
+    if (HasFailure()) {
+      break;
+    }
+  }
+}
+
+TEST(Seat, WithoutANewProcessTheOthersGoOn) {
+  const auto job = run_pes(3, "off", "0", {"once", "1"}, {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(count_of(job.output, "left: 2 members, old"), 2) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("the others go on without it"));
+}
+
+}  // namespace

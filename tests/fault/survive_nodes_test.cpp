@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs on several nodes that go on when PEs die: those that are left agree on who they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fault/survivors.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using survivors::count_of;
+using survivors::expect_agreement;
+using survivors::run_nodes;
+using test_support::repeats;
+using testing::HasSubstr;
+
+class SurviveOnNodes : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const auto job = run_nodes(2, 1, "off", {"race"});
+    if (job.output.find("install UCX") != std::string::npos) {
+      GTEST_SKIP() << "no job on two nodes here: " << job.output;
+    }
+    ASSERT_TRUE(job.exit.clean()) << job.output;
+  }
+};
+
+TEST_F(SurviveOnNodes, TheRestOfTheWorldIsAFullTeam) {
+  struct Case {
+    int nodes, each;
+    std::vector<std::string> dead;
+    const char* rest;
+  };
+  for (const Case& one : std::vector<Case>{{2, 2, {"1"}, "0,2,3"},               // not the leader of its node
+                                           {2, 2, {"2"}, "0,1,3"},               // the leader
+                                           {2, 3, {"1"}, "0,2,3,4,5"},           // not evenly spaced on a node
+                                           {2, 3, {"1", "3"}, "0,2,4,5"},        // on each node
+                                           {2, 2, {"2", "3"}, "0,1"},            // all of a node
+                                           {3, 2, {"0", "1", "4"}, "2,3,5"}}) {  // of the first node
+    std::vector<std::string> arguments{"die"};
+    arguments.insert(arguments.end(), one.dead.begin(), one.dead.end());
+    const auto job = run_nodes(one.nodes, one.each, "off", arguments);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, std::string(" -> ") + one.rest + ", team "),
+              one.nodes * one.each - static_cast<int>(one.dead.size()))
+        << job.output;
+  }
+}
+
+TEST_F(SurviveOnNodes, BarriersGoThroughANewGroupOfTheDevice) {
+  for (const char* dead : {"1", "2"}) {
+    const auto job = run_nodes(2, 3, "fake", {"die", dead}, {"SHMEM_GBA=require"});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "by gba"), 5) << job.output;
+  }
+}
+
+TEST_F(SurviveOnNodes, AllGetTheSameTeamWhenOthersDieMeanwhile) {
+  std::mt19937 random(std::random_device{}());
+  for (int i = 0; i < repeats(4, 300); ++i) {
+    // PE 2 notices the first death after half a second, and the new team is ready some milliseconds later.
+    const auto micros = [&] { return std::to_string(450'000 + random() % 150'000); };
+    const bool device = i % 2 == 1;
+    const auto job = run_nodes(3, 2, device ? "fake" : "off", {"race", "3:0", "1:" + micros(), "4:" + micros()});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "end: 0,2,5 -> 0,2,5"), 3) << job.output;
+    expect_agreement(job.output);
+    if (HasFailure()) {
+      break;
+    }
+  }
+}
+
+TEST_F(SurviveOnNodes, OneThatHangsIsLeftOutAndDoesNotComeBack) {
+  for (const char* gba : {"off", "fake"}) {
+    const auto job = run_nodes(2, 2, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=1"});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "hang: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("PE 1: left out: "));
+    EXPECT_THAT(job.output,
+                HasSubstr("shmemx_team_shrink of team 0 leaves out PEs that did not call it within 1 s: PE 1"));
+  }
+}
+
+TEST_F(SurviveOnNodes, WaitsForWordsNoticeADeadPe) {
+  const auto job = run_nodes(2, 2, "off", {"wait", "1"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(count_of(job.output, "wait: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
+}
+
+}  // namespace

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that go on when a PE dies: those that are left agree on who they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fault/survivors.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using survivors::count_of;
+using survivors::expect_agreement;
+using survivors::run_pes;
+using test_support::repeats;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Survive, TheRestOfTheWorldIsAFullTeam) {
+  const auto job = run_pes(4, "off", {"die", "1"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(count_of(job.output, "die: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
+  EXPECT_EQ(count_of(job.output, "failed 1,"), 3) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("the others go on without it"));
+}
+
+TEST(Survive, EvenlySpacedAndSeveralDead) {
+  for (const auto& dead : std::vector<std::vector<std::string>>{{"die", "3"}, {"die", "0"}, {"die", "0", "2", "3"}}) {
+    const auto job = run_pes(6, "off", dead);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, " -> "), 7 - static_cast<int>(dead.size())) << job.output;
+  }
+}
+
+TEST(Survive, BarriersGoThroughANewGroupOfTheDevice) {
+  const auto job = run_pes(4, "fake", {"die", "1"}, {"SHMEM_GBA=require"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(count_of(job.output, "by gba"), 3) << job.output;
+}
+
+TEST(Survive, AllGetTheSameTeamWhenOthersDieMeanwhile) {
+  std::mt19937 random(std::random_device{}());
+  for (int i = 0; i < repeats(4, 300); ++i) {
+    // Those who wait notice the first death after half a second, and the new team is ready some milliseconds later.
+    const auto micros = [&] { return std::to_string(450'000 + random() % 150'000); };
+    const bool device = i % 2 == 1;
+    const auto job = run_pes(6, device ? "fake" : "off", {"race", "3:0", "1:" + micros(), "4:" + micros()});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "end: 0,2,5 -> 0,2,5"), 3) << job.output;
+    expect_agreement(job.output);
+    if (HasFailure()) {
+      break;
+    }
+  }
+}
+
+TEST(Survive, OneThatHangsIsLeftOutAndDoesNotComeBack) {
+  for (const char* gba : {"off", "fake"}) {
+    const auto job = run_pes(4, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=1"});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "hang: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("PE 1: left out: "));
+    EXPECT_THAT(job.output,
+                HasSubstr("shmemx_team_shrink of team 0 leaves out PEs that did not call it within 1 s: PE 1"));
+  }
+}
+
+TEST(Survive, WaitsForWordsAndLocksNoticeADeadPe) {
+  for (const char* victim : {"1", "0"}) {
+    const auto job = run_pes(4, "off", {"wait", victim});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "wait: 0,1,2,3 -> "), 3) << job.output;
+  }
+}
+
+TEST(Survive, WithoutItTheJobEndsAsBefore) {
+  const auto job = run_pes(3, "off", {"rely"});
+  EXPECT_EQ(job.exit.code, 128 + SIGKILL) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("PE 1 (pid "));
+  EXPECT_THAT(job.output, Not(HasSubstr("the barrier returned"))) << job.output;
+  EXPECT_THAT(job.output, Not(HasSubstr("go on without it"))) << job.output;
+}
+
+TEST(Survive, ErrorsThatReturnAloneDoNotKeepTheJob) {
+  const auto job = run_pes(3, "off", {"return"});
+  EXPECT_EQ(job.exit.code, 128 + SIGKILL) << job.output;
+  EXPECT_EQ(count_of(job.output, "the barrier returned"), 2) << job.output;
+  EXPECT_THAT(job.output, Not(HasSubstr("go on without it"))) << job.output;
+}
+
+}  // namespace
