@@ -40,7 +40,7 @@ class Lock {
       if (context_.thread_level() < SHMEM_THREAD_MULTIPLE) {
         api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
       }
-      wait([this] { return mine().load() == 0; }, [] { return std::string("another thread of this PE before it"); });
+      wait([this] { return mine().load() == 0; }, [] { return std::string("another thread of this PE before it"); }, 0);
     }
     const std::uint32_t before = last(AtomicOperation::kSwap, number());
     if (before != 0) {
@@ -157,13 +157,22 @@ class Lock {
     apply(std::atomic_ref(at(other).mine), operation, operand, 0);
     other.wake();
   }
+  /// The wait is for PE `number`, if that is not 0, and may be for all PEs that have the lock or have requested it. The
+  /// words of a PE that has died stay; those of one on another node cannot be read.
+  [[nodiscard]] bool needs(int pe, std::uint32_t number) const {
+    const api::Peer other = peer(pe);
+    return static_cast<std::uint32_t>(pe) + 1 == number || other.is_remote() ||
+           std::atomic_ref(at(other).mine).load() != 0;
+  }
   template <typename Done, typename Describe>
-  void wait(Done done, Describe describe) const {
-    api::wait_here(context_, call_, done, describe);
+  void wait(Done done, Describe describe, std::uint32_t number) const {
+    api::wait_here(context_, call_, done, describe, [this, number](int pe) { return needs(pe, number); });
   }
   template <typename Done>
   void wait_for_pe(Done done, std::uint32_t number) const {
-    wait(done, [number] { return fmt::format("no answer from PE {}, which has requested the lock too", number - 1); });
+    wait(
+        done, [number] { return fmt::format("no answer from PE {}, which has requested the lock too", number - 1); },
+        number);
   }
 
   const char* call_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "shmem/api/death_watch.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/config/log.hpp"
@@ -55,6 +56,12 @@ class WordMonitor final : public WaitMonitor {
   /// `core`: that the calling thread is, or nullptr.
   WordMonitor(const Runtime& runtime, const char* call, const shmemx_core_t* core, Describe describe)
       : WaitMonitor(runtime.job()), runtime_(runtime), call_(call), core_(core), describe_(std::move(describe)) {}
+  /// Other PEs change the words: in a job that goes on when a PE dies, `deaths` end the wait, too.
+  WordMonitor(const Runtime& runtime, const char* call, const shmemx_core_t* core, Describe describe,
+              DeathWatch& deaths)
+      : WordMonitor(runtime, call, core, std::move(describe)) {
+    deaths_ = &deaths;
+  }
 
   /// Without the call.
   [[nodiscard]] std::string explain(std::errc error) const override {
@@ -62,6 +69,13 @@ class WordMonitor final : public WaitMonitor {
   }
 
  private:
+  std::errc look() override {
+    trouble_ = deaths_ != nullptr ? deaths_->trouble(*Runtime::current()) : "";
+    return trouble_.empty() ? std::errc{} : std::errc::owner_dead;
+  }
+  [[nodiscard]] std::string ending(std::errc error) const override {
+    return error == std::errc::owner_dead ? "was given up: " + trouble_ : WaitMonitor::ending(error);
+  }
   void warn(std::chrono::seconds waited) const override {
     const std::string text = fmt::format(
         "{}the wait has taken {} s; there is {}",
@@ -74,20 +88,24 @@ class WordMonitor final : public WaitMonitor {
   const char* call_;
   const shmemx_core_t* core_;
   Describe describe_;
+  DeathWatch* deaths_ = nullptr;
+  std::string trouble_;
 };
 
 /// Waits until done(), which reads words of this PE that others change. On the host a failure ends the job. On a core
 /// it returns false: this wait failed, with an error that the core keeps, or an earlier wait of this core did.
-/// `describe` says which condition is not met.
+/// `describe` says which condition is not met; `needs`: see DeathWatch.
 template <std::predicate Done, typename Describe>
-bool wait_here(const Runtime& runtime, const char* call, Done done, Describe describe) {
+bool wait_here(const Runtime& runtime, const char* call, Done done, Describe describe, DeathWatch::Needs needs = {}) {
   const Job& job = runtime.job();
   shmemx_core_t* core = current_core();
-  WordMonitor monitor(runtime, call, core, std::move(describe));
+  DeathWatch deaths(std::move(needs));
+  WordMonitor monitor(runtime, call, core, std::move(describe), deaths);
   if (core == nullptr) {
     const std::errc error = wait_parked(job, done, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      end_job(runtime, call, monitor.explain(error));
+      const std::errc code = error == std::errc::owner_dead ? error : std::errc::invalid_argument;
+      end_job(runtime, call, Error{code, monitor.explain(error)});
     }
     return true;
   }
