@@ -40,6 +40,16 @@ std::byte* reserve(std::size_t size, std::size_t alignment, std::size_t aligned)
   return start + before;
 }
 
+Result<Mapping> map_part(int fd, std::size_t size, std::size_t offset, int protection) {
+  assert(size > 0);
+  void* const data = ::mmap(nullptr, size, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) {
+    return cannot_map(errno, size);
+  }
+  ::madvise(data, size, MADV_DONTDUMP);
+  return Mapping(data, size);
+}
+
 }  // namespace
 
 Mapping::Mapping(void* mapped, std::size_t size) noexcept
@@ -79,14 +89,12 @@ Result<Mapping> Mapping::share(int fd, std::size_t size, std::size_t alignment, 
   return Mapping(data, whole);
 }
 
+Result<Mapping> Mapping::share_part(int fd, std::size_t size, std::size_t offset) {
+  return map_part(fd, size, offset, PROT_READ | PROT_WRITE);
+}
+
 Result<Mapping> Mapping::read_only(int fd, std::size_t size, std::size_t offset) {
-  assert(size > 0);
-  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
-  if (data == MAP_FAILED) {
-    return cannot_map(errno, size);
-  }
-  ::madvise(data, size, MADV_DONTDUMP);
-  return Mapping(data, size);
+  return map_part(fd, size, offset, PROT_READ);
 }
 
 }  // namespace base

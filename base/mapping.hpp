@@ -32,6 +32,9 @@ class Mapping {
   /// REQUIRES: size > 0; `aligned` is a multiple of the page size of `fd`.
   static Result<Mapping> share(int fd, std::size_t size, std::size_t alignment = 1, std::size_t aligned = 0);
 
+  /// The `size` bytes at `offset` of `fd`, as share(). REQUIRES: size > 0; both are multiples of the page size of `fd`.
+  static Result<Mapping> share_part(int fd, std::size_t size, std::size_t offset);
+
   /// The `size` bytes at `offset` of `fd`, readable only: also of a memfd that is sealed against writing.
   /// REQUIRES: size > 0; `offset` is a multiple of the page size of `fd`.
   static Result<Mapping> read_only(int fd, std::size_t size, std::size_t offset = 0);

@@ -4,19 +4,17 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "base/fd_message.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/memory/abstract_socket.hpp"
 
 namespace shmem {
 
@@ -29,21 +27,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kSlice{100};
 /// A PE sends its number right after it has connected; a client that does not is not one of our PEs.
 constexpr milliseconds kHelloLimit{5000};
-
-struct Address {
-  sockaddr_un socket{};
-  socklen_t size = 0;
-};
-
-Address address_of(const base::RandomName& name) {
-  constexpr char kPrefix[] = {'\0', 's', 'h', 'm', 'e', 'm', '-'};  // a leading 0: not in the file system
-  Address address;
-  address.socket.sun_family = AF_UNIX;
-  std::memcpy(address.socket.sun_path, kPrefix, sizeof(kPrefix));
-  std::memcpy(address.socket.sun_path + sizeof(kPrefix), name.data(), name.size());
-  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + sizeof(kPrefix) + name.size());
-  return address;
-}
 
 /// True if the process at the other end runs as our user. The name cannot be guessed, but /proc/net/unix lists it.
 bool is_our_user(int socket) {
@@ -155,8 +138,8 @@ Result<FdServer> FdServer::open() {
   if (!socket) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: socket");
   }
-  const Address address = address_of(*name);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+  const AbstractSocket address(*name);
+  if (::bind(socket.get(), address.get(), address.size) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
   }
   if (::listen(socket.get(), SOMAXCONN) != 0) {
@@ -205,12 +188,12 @@ Result<FdClient> FdClient::open() {
 }
 
 Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name, int pe, milliseconds limit) {
-  const Address address = address_of(name);
+  const AbstractSocket address(name);
   // A connection to a Unix socket that a signal interrupts has not begun.
   const auto deadline = Clock::now() + limit;
   const auto connect = [&] {
     limit_waits(socket_.get(), std::chrono::ceil<milliseconds>(deadline - Clock::now()));
-    const int result = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size);
+    const int result = ::connect(socket_.get(), address.get(), address.size);
     if (result != 0 && errno == EINTR && Clock::now() >= deadline) {
       errno = ETIMEDOUT;
     }

@@ -12,15 +12,10 @@
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/memory/global_swap.hpp"
 #include "shmem/memory/node_memory.hpp"
+#include "shmem/memory/place.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
-
-/// An address and the number of bytes from there on; null: nothing.
-struct Place {
-  std::byte* address = nullptr;
-  std::size_t room = 0;
-};
 
 /// A PE shares its globals with the PEs that run the same program with the same libraries; for other PEs none of its
 /// globals is symmetric. Fixed between share() and release(), when any thread may call locate().

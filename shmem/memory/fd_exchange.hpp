@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// PEs of a node that give each other a file descriptor.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "base/random_name.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// One PE's end: a Unix socket outside the file system. Only messages of processes of our user that know the secret
+/// count.
+class FdExchange {
+ public:
+  /// The abstract socket is "shmem-" and the name; who sends to it shows the secret.
+  struct Address {
+    base::RandomName name;
+    base::RandomName secret;
+  };
+  struct Peer {
+    Address address;
+    bool gives;  // a descriptor
+  };
+  /// Called now and then with the numbers of the PEs that are awaited: an Error ends the call.
+  using Check = std::function<Result<void>(const std::vector<int>& awaited)>;
+
+  static Result<FdExchange> open();
+  [[nodiscard]] const Address& address() const { return address_; }
+
+  /// Collective among the peers, once: gives `mine` (-1: none) to each, and returns theirs. The index of a peer is its
+  /// number; an empty one is this PE, or takes no part. If a descriptor cannot be given, both ends get an Error.
+  Result<std::vector<base::UniqueFd>> exchange(int mine, int me, std::span<const std::optional<Peer>> peers,
+                                               const Check& check);
+
+ private:
+  class Round;
+  FdExchange(base::UniqueFd socket, const Address& address) : socket_(std::move(socket)), address_(address) {}
+
+  base::UniqueFd socket_;
+  Address address_;
+};
+
+}  // namespace shmem

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/memory/registered_memory.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace shmem {
+namespace {
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::less<> before;
+  return before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
+}
+
+}  // namespace
+
+std::optional<RegisteredMemory::Found> RegisteredMemory::search(const void* mine) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(mine);
+  for (;;) {
+    const std::uint64_t before = version_.load(std::memory_order_acquire);
+    // Acquire: the second look at the version must not come before these, and they pair with write_lines().
+    std::size_t low = 0;  // lines before this one begin at the address or before it
+    for (std::size_t high = count_.load(std::memory_order_acquire); low < high;) {
+      const std::size_t middle = low + (high - low) / 2;
+      const bool is_after = table_->lines[middle].begin.load(std::memory_order_acquire) > address;
+      (is_after ? high : low) = is_after ? middle : middle + 1;
+    }
+    std::optional<Found> found;
+    if (low > 0) {
+      const Line& line = table_->lines[low - 1];
+      const std::size_t offset = address - line.begin.load(std::memory_order_acquire);
+      const std::size_t size = line.size.load(std::memory_order_acquire);
+      if (offset < size) {
+        found = Found{line.slot.load(std::memory_order_acquire), offset, size - offset};
+      }
+    }
+    if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) {
+      return found;
+    }
+  }
+}
+
+Place RegisteredMemory::place_in(const Found& found, int pe) const {
+  const Registration::Copy& copy = table_->slots[found.slot]->copies[static_cast<std::size_t>(pe)];
+  return copy.mapped != nullptr ? Place{copy.mapped + found.offset, found.room} : Place{};
+}
+
+bool RegisteredMemory::is_mapped(const Found& found) const {
+  const auto& copies = table_->slots[found.slot]->copies;
+  return std::none_of(copies.begin(), copies.end(),
+                      [](const Registration::Copy& copy) { return copy.process.has_value(); });
+}
+
+std::optional<std::size_t> RegisteredMemory::slot_of(const void* begin) const {
+  const auto found = find(begin);
+  return found && found->offset == 0 ? std::optional(found->slot) : std::nullopt;
+}
+
+bool RegisteredMemory::overlaps(std::span<const std::byte> memory) const {
+  const auto has_some = [&](const std::unique_ptr<Registration>& registration) {
+    return registration != nullptr &&
+           (overlap(registration->mine, memory) ||
+            std::any_of(registration->windows.begin(), registration->windows.end(),
+                        [&](const base::Mapping& window) { return overlap(window.bytes(), memory); }));
+  };
+  return table_ != nullptr && std::any_of(table_->slots.begin(), table_->slots.end(), has_some);
+}
+
+void RegisteredMemory::add(std::size_t slot, std::unique_ptr<Registration> registration) {
+  if (table_ == nullptr) {
+    table_ = std::make_unique<Table>();
+  }
+  table_->slots[slot] = std::move(registration);
+  write_lines();
+}
+
+void RegisteredMemory::remove(std::size_t slot) {
+  const std::unique_ptr<Registration> removed = std::move(table_->slots[slot]);
+  write_lines();
+}
+
+void RegisteredMemory::write_lines() {
+  std::vector<std::size_t> order;
+  for (std::size_t slot = 0; slot < table_->slots.size(); ++slot) {
+    if (table_->slots[slot] != nullptr) {
+      order.push_back(slot);
+    }
+  }
+  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+    return std::less<>()(table_->slots[a]->mine.data(), table_->slots[b]->mine.data());
+  });
+  const std::uint64_t version = version_.load(std::memory_order_relaxed);  // one thread at a time writes it
+  version_.store(version + 1, std::memory_order_relaxed);
+  // Release: a reader of a new value finds the odd version in its second look, and the slot that it names.
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Registration& registration = *table_->slots[order[i]];
+    table_->lines[i].begin.store(reinterpret_cast<std::uintptr_t>(registration.mine.data()), std::memory_order_release);
+    table_->lines[i].size.store(registration.mine.size(), std::memory_order_release);
+    table_->lines[i].slot.store(order[i], std::memory_order_release);
+  }
+  count_.store(order.size(), std::memory_order_release);
+  version_.store(version + 2, std::memory_order_release);  // pairs with the first look
+}
+
+}  // namespace shmem

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that the program has registered (shmemx_memory_register): by address, and where it is in the other PEs of
+// this node.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/mapping.hpp"
+#include "shmem/memory/place.hpp"
+#include "shmem/memory/process_memory.hpp"
+
+namespace shmem {
+
+/// How many there can be at a time.
+constexpr std::size_t kMostRegistered = 240;
+
+/// One memory of this PE, and the same memory of other PEs.
+struct Registration {
+  struct Copy {
+    std::byte* mapped = nullptr;                // loads and stores reach it here
+    std::optional<ProcessMemory> process = {};  // else only copies by the kernel do, in that process
+    std::uint64_t address = 0;                  // there
+  };
+
+  std::span<std::byte> mine;
+  std::vector<Copy> copies = {};  // by PE of this node; of this PE, `mapped` is where the program has it
+  std::vector<base::Mapping> windows = {};
+};
+
+/// Any thread may find memory while another one adds and removes some. The caller of remove() ensures that no thread
+/// uses that memory; nothing else has to stop for it.
+class RegisteredMemory {
+ public:
+  RegisteredMemory() = default;
+  RegisteredMemory(const RegisteredMemory&) = delete;
+  RegisteredMemory& operator=(const RegisteredMemory&) = delete;
+  ~RegisteredMemory() = default;
+
+  /// A byte of a registered memory of this PE.
+  struct Found {
+    std::size_t slot;
+    std::size_t offset;
+    std::size_t room;  // bytes from there on
+  };
+  /// Takes one load if nothing is registered.
+  [[nodiscard]] std::optional<Found> find(const void* mine) const {
+    // Acquire: as in search().
+    return count_.load(std::memory_order_acquire) == 0 ? std::nullopt : search(mine);
+  }
+  /// Where loads and stores reach the same byte of `pe`, a PE of this node; nothing if they do not.
+  [[nodiscard]] Place locate(const void* mine, int pe) const {
+    const auto found = find(mine);
+    return found ? place_in(*found, pe) : Place{};
+  }
+  /// That PE's memory, if only copies by the kernel reach it; else nullptr.
+  [[nodiscard]] const Registration::Copy* copied(const Found& found, int pe) const {
+    const Registration::Copy& copy = table_->slots[found.slot]->copies[static_cast<std::size_t>(pe)];
+    return copy.mapped == nullptr && copy.process ? &copy : nullptr;
+  }
+  /// All PEs of this node that have it reach it by load and store.
+  [[nodiscard]] bool is_mapped(const Found& found) const;
+
+  // By one thread at a time.
+  /// nullptr: none is there.
+  [[nodiscard]] const Registration* at(std::size_t slot) const {
+    return table_ != nullptr ? table_->slots[slot].get() : nullptr;
+  }
+  /// The one that begins at this address.
+  [[nodiscard]] std::optional<std::size_t> slot_of(const void* begin) const;
+  /// True if `memory` has bytes of one of them, or of what this PE maps of other PEs' memory.
+  [[nodiscard]] bool overlaps(std::span<const std::byte> memory) const;
+  /// REQUIRES: the slot is free, and the memory overlaps none that is registered.
+  void add(std::size_t slot, std::unique_ptr<Registration> registration);
+  void remove(std::size_t slot);
+
+ private:
+  /// By address, for find(). Changed as a whole: version_ is odd meanwhile.
+  struct Line {
+    std::atomic<std::uintptr_t> begin{0};
+    std::atomic<std::size_t> size{0};
+    std::atomic<std::size_t> slot{0};
+  };
+  struct Table {
+    std::array<Line, kMostRegistered> lines;
+    std::array<std::unique_ptr<Registration>, kMostRegistered> slots;
+  };
+  [[nodiscard]] std::optional<Found> search(const void* mine) const;
+  [[nodiscard]] Place place_in(const Found& found, int pe) const;
+  void write_lines();
+
+  std::atomic<std::size_t> count_{0};
+  std::atomic<std::uint64_t> version_{0};
+  std::unique_ptr<Table> table_;  // made for the first memory: most jobs register none
+};
+
+}  // namespace shmem
