@@ -4,13 +4,24 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+
+#include "shmem/memory/registered_memory.hpp"
 
 namespace shmem {
 
-/// The parts of a PE's memory that PEs on other nodes may access, the same on all PEs.
-enum class Segment : std::uint8_t { kHeap, kGlobals, kBoard };
+/// The parts of a PE's memory that PEs on other nodes may access, the same on all PEs. Those from kFirstRegistered on
+/// come and go: memory that the program has registered, by slot.
+enum class Segment : std::uint8_t { kHeap, kGlobals, kBoard, kFirstRegistered };
+/// From the start to the end.
 constexpr std::size_t kSegments = 3;
+constexpr std::size_t kMostSegments = kSegments + kMostRegistered;
+static_assert(kMostSegments <= 256);
+
+constexpr Segment registered_segment(std::size_t slot) {
+  return static_cast<Segment>(kSegments + slot);
+}
 
 /// A byte of another PE's memory. `pe` is its number in the world.
 struct RemotePlace {

@@ -67,6 +67,8 @@ const char* segment_name(std::size_t segment) {
       return "global variables";
     case Segment::kBoard:
       return "synchronization board";
+    case Segment::kFirstRegistered:
+      break;
   }
   return "";
 }
@@ -80,6 +82,8 @@ const char* segment_advice(std::size_t segment) {
       return "start the same program on all nodes";
     case Segment::kBoard:
       return "use the same libshmem and the same SHMEM_* settings on all nodes";
+    case Segment::kFirstRegistered:
+      break;
   }
   return "";
 }

@@ -14,12 +14,6 @@
 
 namespace shmem {
 
-struct SegmentAddress {
-  std::uint64_t address = 0;  // in the address space of its PE
-  std::uint64_t bytes = 0;    // 0: no segment
-  std::vector<std::byte> key = {};
-};
-
 struct PeAddress {
   /// The version of the network library, whose protocol depends on it: the same on all PEs.
   std::uint32_t major = 0;

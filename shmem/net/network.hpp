@@ -21,6 +21,13 @@
 
 namespace shmem {
 
+/// Where a PE has a segment.
+struct SegmentAddress {
+  std::uint64_t address = 0;  // in the address space of its PE
+  std::uint64_t bytes = 0;    // 0: no segment
+  std::vector<std::byte> key = {};
+};
+
 enum class AtomicOperation : std::uint8_t { kAdd, kAnd, kOr, kXor, kSwap, kCompareSwap, kFetch, kSet };
 
 /// The tags that have these bits of `mask`.
@@ -101,6 +108,15 @@ class Network : public Background {
   virtual void cancel(std::uint64_t request) = 0;
   /// Some PE has sent such a message, which no receive has taken yet. As of the last progress.
   [[nodiscard]] virtual bool has_come(const TagPattern& pattern) = 0;
+
+  // Memory of this PE that PEs on other nodes reach as `segment`, one from kFirstRegistered on. A PE that is about to
+  // be reached calls add_segment() first; after all PEs have, attach_segment() lets this one reach the others'.
+  /// The key that other PEs need; empty if they need none. An Error leaves nothing.
+  virtual Result<std::vector<std::byte>> add_segment(Segment segment, std::span<std::byte> memory) = 0;
+  /// `places`: of each PE of the world; one without bytes has no such segment.
+  virtual void attach_segment(Segment segment, std::vector<SegmentAddress> places) = 0;
+  /// Both ends. No operation on it is under way, here or on other PEs.
+  virtual void remove_segment(Segment segment) = 0;
 
   /// Sleeps until there may be something to progress, up to `longest`.
   virtual void sleep(std::chrono::nanoseconds longest) = 0;

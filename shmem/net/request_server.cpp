@@ -6,13 +6,9 @@
 
 namespace shmem {
 
-RequestServer::RequestServer(std::vector<std::span<std::byte>> segments, std::vector<bool> is_remote,
+RequestServer::RequestServer(const std::vector<std::span<std::byte>>& segments, std::vector<bool> is_remote,
                              std::size_t longest, std::uint64_t job)
-    : memory_(std::move(segments)),
-      is_remote_(std::move(is_remote)),
-      longest_(longest),
-      job_(job),
-      peers_(is_remote_.size()) {}
+    : memory_(segments), is_remote_(std::move(is_remote)), longest_(longest), job_(job), peers_(is_remote_.size()) {}
 
 void RequestServer::reply(Replies& replies, Answer answer, std::span<const std::byte> bytes) const {
   if (answer.number != 0) {

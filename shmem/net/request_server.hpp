@@ -46,10 +46,14 @@ class RequestServer {
   };
 
   /// Answers carry up to `longest` bytes each. `job`: JobAddresses::job.
-  RequestServer(std::vector<std::span<std::byte>> segments, std::vector<bool> is_remote, std::size_t longest,
+  RequestServer(const std::vector<std::span<std::byte>>& segments, std::vector<bool> is_remote, std::size_t longest,
                 std::uint64_t job);
 
   void serve(std::span<const std::byte> header, std::span<const std::byte> bytes, Replies& replies);
+
+  // By any thread: see RequestedMemory.
+  void add(Segment segment, std::span<std::byte> memory) { memory_.add(segment, memory); }
+  void remove(Segment segment) { memory_.remove(segment); }
 
  private:
   void serve(const Request& request, std::span<const std::byte> bytes, Replies& replies);
@@ -60,7 +64,7 @@ class RequestServer {
   void refuse(const Request& request, Refusal why, Replies& replies);
   [[nodiscard]] Refusal refused(const Request& request) const { return peers_[request.from].refused; }
 
-  const RequestedMemory memory_;
+  RequestedMemory memory_;
   const std::vector<bool> is_remote_;
   const std::size_t longest_;
   const std::uint64_t job_;

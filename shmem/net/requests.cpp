@@ -50,12 +50,28 @@ std::optional<std::uint64_t> apply(std::byte* memory, const Request& request) {
 
 }  // namespace
 
+RequestedMemory::RequestedMemory(const std::vector<std::span<std::byte>>& segments) {
+  for (std::size_t segment = 0; segment < segments.size(); ++segment) {
+    add(static_cast<Segment>(segment), segments[segment]);
+  }
+}
+
+void RequestedMemory::add(Segment segment, std::span<std::byte> memory) {
+  Memory& place = segments_[static_cast<std::size_t>(segment)];
+  if (!memory.empty()) {
+    place.begin.store(memory.data(), std::memory_order_relaxed);
+  }
+  // Release: a request that sees the size sees where the memory begins. Without memory the old beginning is not used.
+  place.bytes.store(memory.size(), std::memory_order_release);
+}
+
 std::optional<std::span<std::byte>> RequestedMemory::find(const Request& request, std::uint64_t bytes) const {
   const auto segment = static_cast<std::size_t>(request.segment);
   if (segment >= segments_.size()) {
     return std::nullopt;
   }
-  const std::span<std::byte> all = segments_[segment];
+  const std::size_t size = segments_[segment].bytes.load(std::memory_order_acquire);
+  const std::span<std::byte> all(segments_[segment].begin.load(std::memory_order_relaxed), size);
   if (bytes > all.size() || request.offset > all.size() - bytes) {
     return std::nullopt;
   }

@@ -2,6 +2,8 @@
 // Requests of a PE to access the memory of another PE if no adapter can, and the answers.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -49,10 +51,14 @@ struct Answer {
   std::uint64_t job = 0;  // as in a Request
 };
 
-/// One PE's segments, accessed by requests of others. No request accesses memory outside the segments.
+/// One PE's segments, accessed by requests of others. No request accesses memory outside the segments. Segments may
+/// come and go while another thread serves requests for others.
 class RequestedMemory {
  public:
-  explicit RequestedMemory(std::vector<std::span<std::byte>> segments) : segments_(std::move(segments)) {}
+  explicit RequestedMemory(const std::vector<std::span<std::byte>>& segments);
+
+  void add(Segment segment, std::span<std::byte> memory);
+  void remove(Segment segment) { add(segment, {}); }
 
   /// False: the bytes exceed the segment. A word is written atomically, after earlier puts.
   [[nodiscard]] bool put(const Request& request, std::span<const std::byte> bytes) const;
@@ -64,7 +70,11 @@ class RequestedMemory {
  private:
   [[nodiscard]] std::optional<std::span<std::byte>> find(const Request& request, std::uint64_t bytes) const;
 
-  std::vector<std::span<std::byte>> segments_;
+  struct Memory {
+    std::atomic<std::byte*> begin{nullptr};
+    std::atomic<std::size_t> bytes{0};
+  };
+  std::array<Memory, kMostSegments> segments_;
 };
 
 }  // namespace shmem

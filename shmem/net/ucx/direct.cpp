@@ -54,9 +54,12 @@ Result<UcxDirect::Started> UcxDirect::begin(const RemotePlace& place, const OpTe
   if (!peer) {
     return peer.error();
   }
+  const auto key = peers_.key(**peer, place, op);
+  if (!key) {
+    return key.error();
+  }
   ++(*peer)->begun;
-  return Started{
-      *peer, call((*peer)->endpoint, peers_.address(place), (*peer)->keys[static_cast<std::size_t>(place.segment)])};
+  return Started{*peer, call((*peer)->endpoint, peers_.address(place), *key)};
 }
 
 /// Waits until UCX no longer needs the caller's memory.

@@ -36,6 +36,20 @@ std::string UcxNetwork::describe() const {
   return fmt::format("ucx {} ({})", ucx_version(worker_->calls()), worker_->transports());
 }
 
+Result<std::vector<std::byte>> UcxNetwork::add_segment(Segment segment, std::span<std::byte> memory) {
+  auto key = memory_->add(segment, memory);
+  if (key) {
+    server_.add(segment, memory);
+  }
+  return key;
+}
+
+void UcxNetwork::remove_segment(Segment segment) {
+  peers_.detach(segment);
+  server_.remove(segment);
+  memory_->remove(segment);
+}
+
 Result<void> UcxNetwork::begin_put(const RemotePlace& to, const void* from, std::size_t bytes,
                                    UcxOneSided::Waits waits) {
   if (auto inside = peers_.check(to, bytes); !inside) {

@@ -56,6 +56,12 @@ class UcxNetwork final : public Network {
   void cancel(std::uint64_t request) override { messages_.cancel(request); }
   [[nodiscard]] bool has_come(const TagPattern& pattern) override { return messages_.has_come(pattern); }
 
+  Result<std::vector<std::byte>> add_segment(Segment segment, std::span<std::byte> memory) override;
+  void attach_segment(Segment segment, std::vector<SegmentAddress> places) override {
+    peers_.attach(segment, std::move(places));
+  }
+  void remove_segment(Segment segment) override;
+
   bool advance() override { return worker_->progress(); }
   [[nodiscard]] bool writes_unnoticed() const override { return worker_->one_sided(); }
   void sleep(std::chrono::nanoseconds longest) override { worker_->sleep(longest); }

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <utility>
+
 #include "shmem/cores/wait.hpp"
 
 namespace shmem {
@@ -77,10 +80,58 @@ ucs_status_t UcxPeers::connect(UcxPeer& peer) {
   return UCS_OK;
 }
 
-Result<void> UcxPeers::check(const RemotePlace& place, std::size_t bytes) const {
+const SegmentAddress* UcxPeers::segment_of(const RemotePlace& place) const {
   const auto pe = static_cast<std::size_t>(place.pe);
   const auto segment = static_cast<std::size_t>(place.segment);
-  const std::uint64_t size = pe < addresses_.size() && segment < kSegments ? addresses_[pe].segments[segment].bytes : 0;
+  if (pe >= addresses_.size() || segment >= kMostSegments) {
+    return nullptr;
+  }
+  if (segment < kSegments) {
+    return &addresses_[pe].segments[segment];
+  }
+  const Places* places = registered_[segment - kSegments].load(std::memory_order_acquire);
+  return places != nullptr ? &(*places)[pe] : nullptr;
+}
+
+void UcxPeers::attach(Segment segment, std::vector<SegmentAddress> places) {
+  registered_[slot_of(segment)].store(std::make_unique<Places>(std::move(places)).release(), std::memory_order_release);
+}
+
+void UcxPeers::detach(Segment segment) {
+  const std::size_t slot = slot_of(segment);
+  const std::unique_ptr<const Places> places(registered_[slot].exchange(nullptr, std::memory_order_acq_rel));
+  const auto held = lock();
+  for (UcxPeer* peer : connected_) {
+    if (slot < peer->registered_keys.size() && peer->registered_keys[slot] != nullptr) {
+      worker_.calls().rkey_destroy(std::exchange(peer->registered_keys[slot], nullptr));
+    }
+  }
+}
+
+Result<ucp_rkey_h> UcxPeers::key(UcxPeer& peer, const RemotePlace& place, const OpText& op) {
+  if (static_cast<std::size_t>(place.segment) < kSegments) {
+    return peer.keys[static_cast<std::size_t>(place.segment)];
+  }
+  const std::size_t slot = slot_of(place.segment);
+  if (slot >= peer.registered_keys.size()) {
+    peer.registered_keys.resize(slot + 1, nullptr);
+  }
+  ucp_rkey_h& key = peer.registered_keys[slot];
+  const auto& packed = segment_of(place)->key;
+  if (key == nullptr && !packed.empty()) {
+    const auto status = worker_.calls().ep_rkey_unpack(peer.endpoint, packed.data(), &key);
+    if (status != UCS_OK) {
+      key = nullptr;
+      return error(peer, status, op);
+    }
+  }
+  return key;
+}
+
+Result<void> UcxPeers::check(const RemotePlace& place, std::size_t bytes) const {
+  const auto segment = static_cast<std::size_t>(place.segment);
+  const SegmentAddress* found = segment_of(place);
+  const std::uint64_t size = found != nullptr ? found->bytes : 0;
   if (bytes <= size && place.offset <= size - bytes) {
     return {};
   }
@@ -157,10 +208,15 @@ void* UcxPeers::close(UcxPeer& peer, bool force) {
 }
 
 UcxPeers::~UcxPeers() {
+  for (auto& places : registered_) {
+    const std::unique_ptr<const Places> ended(places.exchange(nullptr, std::memory_order_acquire));
+  }
   const UcxCalls& calls = worker_.calls();
   std::vector<void*> closing;
   for (UcxPeer* peer : connected_) {
-    for (ucp_rkey_h key : peer->keys) {
+    std::vector<ucp_rkey_h> keys(peer->keys.begin(), peer->keys.end());
+    keys.insert(keys.end(), peer->registered_keys.begin(), peer->registered_keys.end());
+    for (ucp_rkey_h key : keys) {
       if (key != nullptr) {
         calls.rkey_destroy(key);
       }

@@ -28,6 +28,7 @@ struct UcxPeer {
   // Guarded by UcxPeers::lock(); constant once the endpoint exists.
   ucp_ep_h endpoint = nullptr;
   std::array<ucp_rkey_h, kSegments> keys{};
+  std::vector<ucp_rkey_h> registered_keys{};  // by slot; guarded, and made on first use
   // Guarded likewise. Operations begun on it, and how many of them are known to be complete.
   std::uint64_t begun = 0;
   std::uint64_t flushed = 0;
@@ -60,10 +61,15 @@ class UcxPeers {
   Result<UcxPeer*> reach(int pe, const OpText& op);
   /// An Error unless `bytes` at `place` lie in that PE's segment.
   Result<void> check(const RemotePlace& place, std::size_t bytes) const;
+  /// REQUIRES: check() has found it.
   [[nodiscard]] std::uint64_t address(const RemotePlace& place) const {
-    return addresses_[static_cast<std::size_t>(place.pe)].segments[static_cast<std::size_t>(place.segment)].address +
-           place.offset;
+    return segment_of(place)->address + place.offset;
   }
+  /// The key of the segment; nullptr: it has none. REQUIRES: lock(), check().
+  Result<ucp_rkey_h> key(UcxPeer& peer, const RemotePlace& place, const OpText& op);
+  /// As Network::attach_segment, and the end of that. By one thread at a time.
+  void attach(Segment segment, std::vector<SegmentAddress> places);
+  void detach(Segment segment);
   /// Peers with an endpoint. REQUIRES: lock().
   [[nodiscard]] const std::vector<UcxPeer*>& connected() const { return connected_; }
 
@@ -93,6 +99,10 @@ class UcxPeers {
   [[nodiscard]] const std::string& my_name() const { return name(me_); }
 
  private:
+  using Places = std::vector<SegmentAddress>;
+  static std::size_t slot_of(Segment segment) { return static_cast<std::size_t>(segment) - kSegments; }
+  /// nullptr: that PE has no such segment.
+  [[nodiscard]] const SegmentAddress* segment_of(const RemotePlace& place) const;
   [[nodiscard]] std::string attempt(const UcxPeer& peer, const OpText& op) const;
   ucs_status_t connect(UcxPeer& peer);
   void* close(UcxPeer& peer, bool force);
@@ -102,6 +112,8 @@ class UcxPeers {
   const std::vector<bool> is_remote_;
   const std::vector<std::string> names_;
   const int me_;
+  // Acquire and release: a thread that finds the segment reads its places.
+  std::array<std::atomic<const Places*>, kMostRegistered> registered_{};
   std::mutex mutex_;
   std::vector<UcxPeer> peers_;
   std::vector<UcxPeer*> connected_;

@@ -19,6 +19,10 @@ class UcxServer {
   UcxServer(const UcxServer&) = delete;
   UcxServer& operator=(const UcxServer&) = delete;
 
+  // Thread-safe.
+  void add(Segment segment, std::span<std::byte> memory) { requests_.add(segment, memory); }
+  void remove(Segment segment) { requests_.remove(segment); }
+
  private:
   class Requester;
   // UCX calls back one at a time. It may call UCX, but not wait.

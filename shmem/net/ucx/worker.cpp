@@ -318,18 +318,38 @@ UcxMemory::~UcxMemory() {
 
 Result<void> UcxMemory::add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments) {
   worker_ = &worker;
-  for (std::size_t segment = 0; worker.one_sided() && segment < segments.size(); ++segment) {
+  for (std::size_t segment = 0; segment < segments.size(); ++segment) {
     if (segments[segment].empty()) {
       continue;
     }
-    if (auto added = add_segment(segment, segments[segment]); !added) {
-      return added;
+    auto key = add_segment(segment, segments[segment]);
+    if (!key) {
+      return key.error();
     }
+    keys_[segment] = *std::move(key);
   }
   return {};
 }
 
-Result<void> UcxMemory::add_segment(std::size_t segment, std::span<std::byte> memory) {
+Result<std::vector<std::byte>> UcxMemory::add(Segment segment, std::span<std::byte> memory) {
+  auto key = add_segment(static_cast<std::size_t>(segment), memory);
+  if (!key) {
+    remove(segment);
+  }
+  return key;
+}
+
+void UcxMemory::remove(Segment segment) {
+  ucp_mem_h& handle = handles_[static_cast<std::size_t>(segment)];
+  if (handle != nullptr) {
+    worker_->calls().mem_unmap(worker_->context(), std::exchange(handle, nullptr));
+  }
+}
+
+Result<std::vector<std::byte>> UcxMemory::add_segment(std::size_t segment, std::span<std::byte> memory) {
+  if (!worker_->one_sided()) {
+    return std::vector<std::byte>();
+  }
   const UcxCalls& calls = worker_->calls();
   ucp_mem_map_params_t parameters{};
   parameters.field_mask =
@@ -349,9 +369,9 @@ Result<void> UcxMemory::add_segment(std::size_t segment, std::span<std::byte> me
     return ucx_failure(calls, packed, "the key of " + what + " cannot be packed");
   }
   const auto* bytes = static_cast<const std::byte*>(key);
-  keys_[segment].assign(bytes, bytes + size);
+  std::vector<std::byte> packed(bytes, bytes + size);
   calls.rkey_buffer_release(key);
-  return {};
+  return packed;
 }
 
 }  // namespace shmem

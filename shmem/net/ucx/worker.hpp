@@ -139,7 +139,7 @@ class UcxWorker {
 /// "what: what UCX says".
 Error ucx_failure(const UcxCalls& calls, ucs_status_t status, const std::string& what);
 
-/// This PE's segments, registered for the lifetime of this object.
+/// This PE's segments. Without one-sided operations no key is needed, and nothing is registered.
 class UcxMemory {
  public:
   UcxMemory() = default;
@@ -147,16 +147,21 @@ class UcxMemory {
   UcxMemory& operator=(const UcxMemory&) = delete;
   ~UcxMemory();
 
-  /// Once. The worker outlives this. Without one-sided operations no key is needed, and nothing is registered.
+  /// Once, those from the start to the end. The worker outlives this.
   Result<void> add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments);
-  /// The key by which other PEs reach a segment; empty without a segment.
+  /// The key by which other PEs reach a segment from the start on; empty without a segment.
   [[nodiscard]] const std::vector<std::byte>& key(std::size_t segment) const { return keys_[segment]; }
 
+  // Those that come and go, by one thread at a time. After the call above.
+  /// The segment's key.
+  Result<std::vector<std::byte>> add(Segment segment, std::span<std::byte> memory);
+  void remove(Segment segment);
+
  private:
-  Result<void> add_segment(std::size_t segment, std::span<std::byte> memory);
+  Result<std::vector<std::byte>> add_segment(std::size_t segment, std::span<std::byte> memory);
 
   const UcxWorker* worker_ = nullptr;
-  std::array<ucp_mem_h, kSegments> handles_{};
+  std::array<ucp_mem_h, kMostSegments> handles_{};
   std::array<std::vector<std::byte>, kSegments> keys_;
 };
 

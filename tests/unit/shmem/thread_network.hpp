@@ -190,6 +190,12 @@ class ThreadNetwork : public shmem::Network {
     wires_.forget(request);
   }
 
+  shmem::Result<std::vector<std::byte>> add_segment(shmem::Segment /*segment*/,
+                                                    std::span<std::byte> /*memory*/) override {
+    return absent();
+  }
+  void attach_segment(shmem::Segment /*segment*/, std::vector<shmem::SegmentAddress> /*places*/) override {}
+  void remove_segment(shmem::Segment /*segment*/) override {}
   bool advance() override { return false; }
   void sleep(std::chrono::nanoseconds longest) override {
     std::unique_lock lock(wires_.mutex);

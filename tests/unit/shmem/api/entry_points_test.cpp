@@ -55,6 +55,11 @@ class NotingNetwork final : public Network {
   }
   Result<bool> test(std::uint64_t /*request*/) override { return refused(); }
   void cancel(std::uint64_t /*request*/) override {}
+  Result<std::vector<std::byte>> add_segment(Segment /*segment*/, std::span<std::byte> /*memory*/) override {
+    return refused();
+  }
+  void attach_segment(Segment /*segment*/, std::vector<SegmentAddress> /*places*/) override {}
+  void remove_segment(Segment /*segment*/) override {}
   [[nodiscard]] bool has_lost(int /*pe*/) const override { return false; }
   [[nodiscard]] bool has_come(const TagPattern& /*pattern*/) override { return false; }
   bool advance() override { return false; }

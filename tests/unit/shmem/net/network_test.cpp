@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "shmem/bootstrap/allgather.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
 
@@ -126,6 +127,65 @@ TEST_P(OneSidedTest, ReachesGlobalVariablesToo) {
     text += problem_of(me.network->quiet());
     me.barrier();
     return same(me.globals.data(), pattern(4096, 1 - me.pe)) ? text : text + "wrong bytes";
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// What one PE tells the others about a segment.
+struct NewSegment {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::array<std::byte, 1024> key{};
+};
+
+/// "", or why the PEs cannot reach each other's `memory` as `segment`.
+std::string attach(NetworkPe& me, Segment segment, std::span<std::byte> memory) {
+  const auto key = me.network->add_segment(segment, memory);
+  if (!key || key->size() > 1024) {
+    return problem_of(key) + "no key; ";
+  }
+  NewSegment mine{reinterpret_cast<std::uintptr_t>(memory.data()), memory.size(), key->size(), {}};
+  std::copy(key->begin(), key->end(), mine.key.begin());
+  const auto all = allgather(*me.world, mine);
+  if (!all) {
+    return problem_of(all);
+  }
+  std::vector<SegmentAddress> places;
+  for (const NewSegment& other : *all) {
+    places.push_back({other.address,
+                      other.bytes,
+                      {other.key.begin(), other.key.begin() + static_cast<std::ptrdiff_t>(other.key_bytes)}});
+  }
+  me.network->attach_segment(segment, std::move(places));
+  return "";
+}
+
+TEST_P(OneSidedTest, ReachesSegmentsThatComeAndGo) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
+    std::string text;
+    const int other = 1 - me.pe;
+    for (const std::size_t slot : {std::size_t{0}, std::size_t{7}, kMostRegistered - 1, std::size_t{7}}) {
+      const Segment segment = registered_segment(slot);
+      const auto mine = pattern(4096, me.pe + static_cast<int>(slot));
+      text += me.network->put({other, segment, 0}, mine.data(), 1) ? "a put before there is a segment; " : "";
+      std::vector<std::byte> memory(8192);
+      text += attach(me, segment, memory);
+      text += problem_of(me.network->put({other, segment, 4096}, mine.data(), 4096));
+      text += problem_of(me.network->post_atomic({other, segment, 8}, 8, AtomicOperation::kAdd, 5));
+      text += me.network->put({other, segment, 4097}, mine.data(), 4096) ? "a put beyond the end; " : "";
+      text += problem_of(me.network->quiet());
+      std::vector<std::byte> back(4096);
+      text += problem_of(me.network->get(back.data(), {other, segment, 4096}, 4096));
+      text += back == mine ? "" : "not what was put; ";
+      me.barrier();
+      text += same(memory.data() + 4096, pattern(4096, other + static_cast<int>(slot))) ? "" : "wrong bytes; ";
+      text += memory[8] == std::byte{5} ? "" : "wrong word; ";
+      me.network->remove_segment(segment);
+      text += me.network->put({other, segment, 0}, mine.data(), 1) ? "a put after its end; " : "";
+      me.barrier();
+    }
+    return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
 }

@@ -55,6 +55,22 @@ Request at(Segment segment, std::uint64_t offset) {
 
 constexpr std::uint64_t kFarOff = ~std::uint64_t{0} - 3;
 
+TEST(RequestedMemory, HasSegmentsThatComeAndGo) {
+  Memory memory;
+  std::array<std::byte, 16> more{};
+  const std::array<std::byte, 16> bytes{std::byte{7}};
+  const Segment segment = registered_segment(3);
+  EXPECT_FALSE(memory.requested.put(at(segment, 0), bytes));
+  memory.requested.add(segment, more);
+  EXPECT_FALSE(memory.requested.put(at(segment, 1), bytes));
+  EXPECT_FALSE(memory.requested.put(at(registered_segment(2), 0), bytes));
+  EXPECT_TRUE(memory.requested.put(at(segment, 0), bytes));
+  EXPECT_EQ(more, bytes);
+  memory.requested.remove(segment);
+  EXPECT_FALSE(memory.requested.put(at(segment, 0), bytes));
+  EXPECT_TRUE(memory.is_untouched());
+}
+
 TEST(RequestedMemory, WritesNothingBeyondASegment) {
   const Memory memory;
   const std::array<std::byte, 32> bytes{};
