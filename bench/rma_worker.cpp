@@ -5,6 +5,11 @@
 //   rma_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two PEs), collective,
 //                                    followed, small or tuning
 #include <shmem.h>
+#ifndef BENCH_OPENMPI_SHMEM
+#include <shmemx.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -143,6 +148,9 @@ class OneSided {
   void add_words(std::vector<Item>& items);
   void add_copies(std::vector<Item>& items);
   void add_atomics(std::vector<Item>& items);
+#ifndef BENCH_OPENMPI_SHMEM
+  void add_registered(std::vector<Item>& items);
+#endif
 
  private:
   Worker& worker_;
@@ -151,6 +159,10 @@ class OneSided {
   long* words_ = nullptr;
   std::unique_ptr<char[]> own_to_;
   std::unique_ptr<char[]> own_from_;
+#ifndef BENCH_OPENMPI_SHMEM
+  const int memfd_ = ::memfd_create("bench", MFD_CLOEXEC);
+  const std::unique_ptr<char[]> own_registered_ = std::make_unique<char[]>(kMost);
+#endif
 };
 
 void OneSided::add_words(std::vector<Item>& items) {
@@ -216,6 +228,32 @@ void OneSided::add_copies(std::vector<Item>& items) {
   }
 }
 
+#ifndef BENCH_OPENMPI_SHMEM
+/// A mapping of the program's own, and private memory, compared with memcpy() in a process.
+void OneSided::add_registered(std::vector<Item>& items) {
+  const auto add = [&](const char* kind, char* to) {
+    if (shmemx_memory_register(to, kMost, -1, 0) != 0) {
+      throw std::runtime_error(shmemx_error_text());
+    }
+    for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, std::size_t{1048576}}) {
+      const auto copy = alone([own = own_to_.get(), from = own_from_.get(), size] { plain_copy(own, from, size); });
+      const std::string text = size_text(size) + " of registered memory, " + kind;
+      items.push_back({"put " + text, alone([to, from = from_, size] { shmem_putmem(to, from, size, kPeer); }), copy,
+                       most_calls(size)});
+      items.push_back({"get " + text, alone([to, from = from_, size] { shmem_getmem(from, to, size, kPeer); }), copy,
+                       most_calls(size)});
+    }
+  };
+  void* shared = ::mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_, 0);
+  if (memfd_ < 0 || ::ftruncate(memfd_, kMost) != 0 || shared == MAP_FAILED) {
+    throw std::runtime_error("no memfd");
+  }
+  std::memset(shared, 5, kMost);
+  add("shared", static_cast<char*>(shared));
+  add("private", own_registered_.get());
+}
+#endif
+
 void OneSided::add_atomics(std::vector<Item>& items) {
   auto& plain = worker_.words()[0].value;
   long* word = words_;
@@ -238,6 +276,9 @@ std::vector<Item> one_sided_items(Worker& worker) {
   memory.add_words(items);
   memory.add_copies(items);
   memory.add_atomics(items);
+#ifndef BENCH_OPENMPI_SHMEM
+  memory.add_registered(items);
+#endif
   return items;
 }
 

@@ -65,12 +65,16 @@ class LibraryTeam final : public kv::OperatorTeam {
     return number >= 0 ? job_.translate(mine, number) : nullptr;
   }
 
-  /// Memory of the heap is valid if it is part of one allocated block.
+  /// Memory of the heap is valid if it is part of one allocated block, and registered memory if it is part of one that
+  /// has been registered.
   [[nodiscard]] bool is_symmetric(const std::byte* mine, std::size_t bytes) const override {
     const std::byte* const last = mine + (bytes - 1);
     const std::byte* const begin = job_.translate(mine, job_.me);
     if (begin == nullptr || job_.translate(last, job_.me) != begin + (bytes - 1)) {
       return false;
+    }
+    if (const auto found = job_.registered->find(mine)) {
+      return bytes <= found->room;
     }
     if (!job_.is_in_heap(mine)) {
       return true;
@@ -82,6 +86,10 @@ class LibraryTeam final : public kv::OperatorTeam {
 
   /// Global variables have the same number: they are the same ones on all PEs, at different addresses.
   [[nodiscard]] std::uint64_t offset(const void* mine) const override {
+    if (const auto found = job_.registered->find(mine)) {
+      constexpr int kOffsetBits = 48;  // no address has more
+      return std::uint64_t{found->slot + 1} << kOffsetBits | found->offset;
+    }
     return job_.is_in_heap(mine)
                ? static_cast<std::uint64_t>(static_cast<const std::byte*>(mine) - job_.memory.heap(job_.me))
                : ~std::uint64_t{0};

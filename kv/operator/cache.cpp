@@ -84,7 +84,7 @@ Result<void> check_symmetric(const std::byte* mine, std::size_t bytes, const cha
   if (!team.is_symmetric(mine, bytes)) {
     return invalid(
         fmt::format("the cache's {} of {} bytes is not in symmetric memory, or not in one piece (allocate it "
-                    "with shmem_malloc)",
+                    "with shmem_malloc, or register it with shmemx_memory_register)",
                     name, bytes));
   }
   return {};
@@ -96,7 +96,10 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
 }
 
 Error no_cache(int pe) {
-  return invalid(fmt::format("PE {} has no such cache: symmetric global variables are those of one program", pe));
+  return invalid(fmt::format(
+      "PE {} has no such cache: symmetric global variables are those of one program, and registered memory must be a "
+      "shared mapping on all PEs (shmemx_memory_register with the descriptor of a memfd)",
+      pe));
 }
 
 std::uint64_t digest_of(const Cache& cache, const OperatorTeam& team) {
@@ -153,8 +156,8 @@ Result<CachePlace> cache_of(const CheckedCache& cache, const OperatorTeam& team,
   // Copies find the planes by their distances on this PE.
   if (cache.layout.apart && place.v - place.k != cache.place.v - cache.place.k) {
     return invalid(
-        fmt::format("the distance of k and v on PE {} is not that of this PE: use memory of shmem_malloc "
-                    "instead of global variables",
+        fmt::format("the distance of k and v on PE {} is not that of this PE: use memory of shmem_malloc instead of "
+                    "global variables, and register k and v together, as one memory",
                     pe));
   }
   return place;

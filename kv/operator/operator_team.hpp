@@ -54,7 +54,7 @@ class OperatorTeam {
 
   /// The same object of `pe`; nullptr if `mine` is not symmetric, or `pe` is remote.
   [[nodiscard]] virtual std::byte* translate(const void* mine, int pe) const = 0;
-  /// The bytes are one allocation of the symmetric heap, or global variables.
+  /// The bytes are one allocation of the symmetric heap, one registered memory, or global variables.
   [[nodiscard]] virtual bool is_symmetric(const std::byte* mine, std::size_t bytes) const = 0;
   /// A number for an object in symmetric memory, the same on all PEs.
   [[nodiscard]] virtual std::uint64_t offset(const void* mine) const = 0;

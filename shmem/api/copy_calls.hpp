@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "shmem/api/copied.hpp"
 #include "shmem/api/peer.hpp"
 #include "shmem/memory/copy.hpp"
 
@@ -45,7 +46,12 @@ template <Done When>
   if (peer.is_remote()) {
     remote_put(peer, dest, source, bytes, When);
   } else if (bytes != 0) {
-    copy_bytes(peer.at(dest, bytes, source), source, bytes);
+    std::byte* const theirs = peer.at_if_mapped(dest, bytes, source);
+    if (theirs == nullptr) [[unlikely]] {
+      put_copied(peer, dest, source, {.block = bytes});
+      return;
+    }
+    copy_bytes(theirs, source, bytes);
     peer.wake();
   }
 }
@@ -57,8 +63,13 @@ template <Done When>
   if (peer.is_remote()) {
     remote_get(peer, dest, source, bytes, When);
   } else if (bytes != 0) {
+    const std::byte* const theirs = peer.at_if_mapped(source, bytes, dest);
+    if (theirs == nullptr) [[unlikely]] {
+      get_copied(peer, dest, source, {.block = bytes});
+      return;
+    }
     // Through the cache: this PE is about to use it.
-    std::memcpy(dest, peer.at(source, bytes, dest), bytes);
+    std::memcpy(dest, theirs, bytes);
     progress(runtime);
   }
 }
@@ -129,7 +140,12 @@ template <typename T>
     remote_put(peer, dest, &value, sizeof value);
     return;
   }
-  store(peer.at(dest, sizeof value), value);
+  std::byte* const theirs = peer.at_if_mapped(dest, sizeof value);
+  if (theirs == nullptr) [[unlikely]] {
+    put_copied(peer, dest, &value, {.block = sizeof value});
+    return;
+  }
+  store(theirs, value);
   peer.wake();
 }
 template <typename T>
@@ -141,7 +157,13 @@ template <typename T>
     return value;
   }
   progress(runtime);
-  return load<T>(peer.at(source, sizeof(T)));
+  const std::byte* const theirs = peer.at_if_mapped(source, sizeof(T));
+  if (theirs == nullptr) [[unlikely]] {
+    T value;
+    get_copied(peer, &value, source, {.block = sizeof value});
+    return value;
+  }
+  return load<T>(theirs);
 }
 
 template <typename T>
@@ -227,7 +249,12 @@ void block_put(const Target& target, void* dest, const void* source, std::ptrdif
       remote_block_put(peer, dest, source, blocks);
       return;
     }
-    copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
+    std::byte* const theirs = peer.at_if_mapped(dest, extent(blocks.to_step, blocks));
+    if (theirs == nullptr) [[unlikely]] {
+      put_copied(peer, dest, source, {blocks.from_step, blocks.to_step, blocks.block, blocks.count});
+      return;
+    }
+    copy_blocks<Size>(theirs, static_cast<const std::byte*>(source), blocks);
     peer.wake();
   }
 }
@@ -243,7 +270,12 @@ void block_get(const Target& target, void* dest, const void* source, std::ptrdif
       remote_block_get(peer, dest, source, blocks);
       return;
     }
-    copy_blocks<Size>(static_cast<std::byte*>(dest), peer.at(source, extent(blocks.from_step, blocks)), blocks);
+    const std::byte* const theirs = peer.at_if_mapped(source, extent(blocks.from_step, blocks));
+    if (theirs == nullptr) [[unlikely]] {
+      get_copied(peer, dest, source, {blocks.to_step, blocks.from_step, blocks.block, blocks.count});
+      return;
+    }
+    copy_blocks<Size>(static_cast<std::byte*>(dest), theirs, blocks);
   }
 }
 

@@ -49,6 +49,19 @@ std::string whose(const Runtime& runtime, const void* address) {
   return fmt::format("; the address is {}", address);
 }
 
+/// The bytes begin in registered memory.
+[[noreturn]] void refuse_registered(const Runtime& runtime, const char* call, const RegisteredMemory::Found& found,
+                                    std::size_t bytes, int pe) {
+  if (bytes > found.room) {
+    end_job(runtime, call, "{} bytes from byte {} on of registered memory reach beyond its end; there are {}", bytes,
+            found.offset, found.room);
+  }
+  end_job(runtime, call,
+          "the registered memory of PE {} is private to its process: only puts and gets reach it; to make it shared, "
+          "register the mapping of a memfd on that PE",
+          pe);
+}
+
 }  // namespace
 
 void refuse_before_start(const char* call) {
@@ -145,6 +158,9 @@ void refuse_pe(const char* call, int pe) {
 
 void refuse_address(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe) {
   const SymmetricGlobals& globals = runtime.job().globals;
+  if (const auto found = runtime.job().registered->find(mine)) {
+    refuse_registered(runtime, call, *found, bytes, pe);
+  }
   std::string text = fmt::format("{} bytes at the given address are not ", bytes);
   if (globals.differs(mine, pe)) {
     text += fmt::format(
@@ -179,11 +195,25 @@ std::byte* remote(const Runtime& runtime, const char* call, const void* mine, st
   return theirs.address;
 }
 
+std::byte* remote_if_mapped(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe) {
+  check_pe(runtime, call, pe);
+  const Job& job = runtime.job();
+  const int number = job.nodes.number(pe);
+  const auto found = number >= 0 ? job.registered->find(mine) : std::nullopt;
+  if (found && bytes <= found->room && job.registered->copied(*found, number) != nullptr) {
+    return nullptr;
+  }
+  return remote(runtime, call, mine, bytes, pe);
+}
+
 std::string place_text(const Runtime& runtime, const void* mine) {
   const NodeMemory& memory = runtime.job().memory;
   const auto offset =
       reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(runtime.job().me));
   std::string text = fmt::format("at {}", mine);
+  if (const auto found = runtime.job().registered->find(mine)) {
+    return text + fmt::format(", offset {} of registered memory", found->offset);
+  }
   return offset < memory.heap_size() ? text + fmt::format(", offset {} of the symmetric heap", offset) : text;
 }
 

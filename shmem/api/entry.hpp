@@ -118,6 +118,10 @@ std::string place_text(const Runtime& runtime, const void* mine);
 /// or there is no such PE.
 std::byte* remote(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe);
 
+/// The same for a copy; nullptr also if the PE is on this node, but only copies by the kernel reach its memory
+/// (copied.hpp).
+std::byte* remote_if_mapped(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe);
+
 [[noreturn]] void refuse_alignment(const Runtime& runtime, const char* call, const void* mine, std::size_t size);
 /// Ends the job unless `mine`, which is accessed atomically, is aligned to its size.
 template <typename T>

@@ -53,8 +53,11 @@ void check_any_buffer(const Members& members, const char* call, const void* addr
   }
   const Runtime& runtime = running(call);
   remote(runtime, call, address, bytes, runtime.my_pe());
-  // All PEs have the heap, but a global variable may exist on some only, if not all run the same program.
-  if (members.job.is_in_heap(address) || members.job.globals.same_on_all()) {
+  // All PEs have the heap, but a global variable may exist on some only, if not all run the same program, and
+  // registered memory may be private to some.
+  const auto registered = members.job.registered->find(address);
+  if (members.job.is_in_heap(address) ||
+      (registered ? members.job.registered->is_mapped(*registered) : members.job.globals.same_on_all())) {
     return;
   }
   for (int i = 0; i < members.size(); ++i) {

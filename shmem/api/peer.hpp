@@ -62,12 +62,16 @@ struct Peer : Target {
     // Outside the heap it is a global variable or an error.
     return in_heap(mine, bytes) ? in_its_heap(mine) : remote(runtime, call, mine, bytes, pe);
   }
-  /// As above, for a copy from or to `local` of this PE.
-  [[nodiscard]] std::byte* at(const void* mine, std::size_t bytes, const void* local) const {
+  /// The same for a copy, from or to `local` of this PE if it is given; nullptr if only copies by the kernel reach it:
+  /// copied.hpp.
+  [[nodiscard]] std::byte* at_if_mapped(const void* mine, std::size_t bytes) const {
+    return in_heap(mine, bytes) ? in_its_heap(mine) : remote_if_mapped(runtime, call, mine, bytes, pe);
+  }
+  [[nodiscard]] std::byte* at_if_mapped(const void* mine, std::size_t bytes, const void* local) const {
     if (runtime.checker() != nullptr) [[unlikely]] {
       check_local(runtime, call, local, mine, bytes, pe);
     }
-    return at(mine, bytes);
+    return at_if_mapped(mine, bytes);
   }
   /// As wake_parked. REQUIRES: not is_remote().
   void wake() const { wake_here(number); }

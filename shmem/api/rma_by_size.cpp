@@ -125,7 +125,11 @@ void shmemx_put_staged(const char* call, void* dest, const void* source, const s
     remote_block_put(to, dest, source, all);
     return;
   }
-  std::byte* theirs = to.at(dest, extent(all.to_step, all));
+  std::byte* theirs = to.at_if_mapped(dest, extent(all.to_step, all));
+  if (theirs == nullptr) {
+    put_copied(to, dest, source, {all.from_step, all.to_step, all.block, all.count});
+    return;
+  }
   for (std::size_t i = 0; i < all.count; ++i) {
     stage(theirs + i * all.to_step, static_cast<const std::byte*>(source) + i * all.from_step, all.block, through,
           std::memcpy, shmem::copy_bytes);
@@ -146,7 +150,11 @@ void shmemx_get_staged(const char* call, void* dest, const void* source, const s
     remote_block_get(from, dest, source, all);
     return;
   }
-  const std::byte* theirs = from.at(source, extent(all.from_step, all));
+  const std::byte* theirs = from.at_if_mapped(source, extent(all.from_step, all));
+  if (theirs == nullptr) {
+    get_copied(from, dest, source, {all.to_step, all.from_step, all.block, all.count});
+    return;
+  }
   for (std::size_t i = 0; i < all.count; ++i) {
     stage(static_cast<std::byte*>(dest) + i * all.to_step, theirs + i * all.from_step, all.block, through, std::memcpy,
           std::memcpy);

@@ -162,7 +162,9 @@ SHMEM_ROUTINE(int, addr_accessible, (const void* addr, int pe)) try {
   if (pe < 0 || pe >= runtime.n_pes()) {
     return 0;
   }
-  return runtime.translate(addr, pe) != nullptr || runtime.is_symmetric_remote(addr, pe) ? 1 : 0;
+  return runtime.translate(addr, pe) != nullptr || runtime.is_copied(addr, pe) || runtime.is_symmetric_remote(addr, pe)
+             ? 1
+             : 0;
 }
 SHMEM_CATCH(int)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, sections 9.8 and 9.11: 64-bit signals, alone and after a put, and Ascend's 32-bit ones.
-#include "shmem/api/peer.hpp"
+#include "shmem/api/copied.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem_device.h"
@@ -77,7 +77,12 @@ void put_signal(const Target& target, void* dest, const void* source, std::size_
   if (peer.is_remote()) {
     api::remote_put(peer, dest, source, bytes, Reusable);
   } else if (bytes != 0) {
-    shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
+    std::byte* const theirs = peer.at_if_mapped(dest, bytes, source);
+    if (theirs == nullptr) [[unlikely]] {
+      api::put_copied(peer, dest, source, {.block = bytes});
+    } else {
+      shmem::copy_bytes(theirs, source, bytes);
+    }
   }
   operate(peer, sig_addr, signal, sig_op);
 }

@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "shmem/api/peer.hpp"
+#include "shmem/api/copied.hpp"
 #include "shmem/api/stream.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/config/log.hpp"
@@ -120,11 +120,13 @@ void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int p
     try {
   constexpr const char* kCall = "shmemx_putmem_on_stream";
   Runtime& runtime = api::running(kCall);
-  std::byte* theirs = api::remote(runtime, kCall, dest, bytes, pe);
+  std::byte* theirs = api::remote_if_mapped(runtime, kCall, dest, bytes, pe);
   api::give_to_stream(kCall, stream, [&runtime, dest, theirs, source, bytes, pe] {
     const api::Peer peer({runtime, kCall, pe});
     if (peer.is_remote()) {
       api::remote_put(peer, dest, source, bytes);
+    } else if (theirs == nullptr) {
+      api::put_copied(peer, dest, source, {.block = bytes});
     } else {
       shmem::copy_bytes(theirs, source, bytes);
       peer.wake();
@@ -138,10 +140,13 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
     try {
   constexpr const char* kCall = "shmemx_getmem_on_stream";
   Runtime& runtime = api::running(kCall);
-  const std::byte* theirs = api::remote(runtime, kCall, source, bytes, pe);
+  const std::byte* theirs = api::remote_if_mapped(runtime, kCall, source, bytes, pe);
   api::give_to_stream(kCall, stream, [&runtime, dest, source, theirs, bytes, pe] {
-    if (theirs == nullptr) {
-      api::remote_get(api::Peer({runtime, kCall, pe}), dest, source, bytes);
+    const api::Peer peer({runtime, kCall, pe});
+    if (peer.is_remote()) {
+      api::remote_get(peer, dest, source, bytes);
+    } else if (theirs == nullptr) {
+      api::get_copied(peer, dest, source, {.block = bytes});
     } else if (bytes != 0) {
       std::memcpy(dest, theirs, bytes);
     }

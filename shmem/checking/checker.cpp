@@ -36,6 +36,9 @@ std::string Checker::name_of(const void* address) const {
   if (job_.is_in_heap(address)) {
     return hexadecimal("heap+", number(address) - number(job_.memory.heap(job_.me)));
   }
+  if (const auto found = job_.registered->find(address)) {
+    return hexadecimal(fmt::format("registered {}+", found->slot).c_str(), found->offset);
+  }
   for (int pe = 0; pe < job_.size; ++pe) {
     // This PE's own globals are elsewhere.
     const std::byte* theirs = pe != job_.me ? job_.globals.locate(address, pe).address : nullptr;

@@ -137,6 +137,38 @@ typedef struct shmemx_heap_stats_t {
 /* Not collective. Errors: -EINVAL `stats` is NULL. */
 SHMEM_API int shmemx_heap_stats(shmemx_heap_stats_t* stats) SHMEM_NOEXCEPT;
 
+/* ---- Memory that the program has ----
+ *
+ * Collective over the world (after shmemx_team_shrink of it, over what is left): makes `bytes` at `address` symmetric,
+ * until they are unregistered. From then on the caller's own address stands for the same offset in the memory of any PE
+ * in all calls, as an address of the symmetric heap does: in puts and gets of all kinds, atomic operations, signals,
+ * waits, locks, collective calls, shmem_ptr, and as caches of kv_shuffle. `bytes` is the same on all PEs; addresses and
+ * files need not be, but addresses are aligned alike, up to 16 bytes. Returns when all PEs have it.
+ *
+ * fd is the descriptor of the file that the memory is a mapping of, by MAP_SHARED, and `offset` is the place of
+ * `address` in it: a memfd, or a file of tmpfs (/dev/shm) or hugetlbfs, open for reading and writing. The other PEs of
+ * the node map it, and use it as fast as the symmetric heap. The library keeps no descriptor: the caller may close fd
+ * afterwards. With fd -1 the library looks for the file itself, among the open files of the process and by its path.
+ * If it finds none, the memory is private to the process (malloc, MAP_PRIVATE), and the kernel copies it:
+ * process_vm_readv and process_vm_writev, about a microsecond for each put and get, also of one word. Then atomic
+ * operations, signals, locks and collective calls between PEs of one node are refused for it, shmem_ptr gives NULL, and
+ * a cache of kv_shuffle may not be in it. PEs on other nodes reach all registered memory alike.
+ *
+ * The memory stays mapped, and its file is not made shorter, until it is unregistered: PEs that access what is not
+ * there any more get SIGBUS, or end the job. (A seal F_SEAL_SHRINK makes sure of that.) Up to 240 memories at a time.
+ *
+ * Errors, the same on all PEs, which name the PE: -EINVAL no bytes, different sizes or alignments, the memory is not
+ * what fd has at `offset`, or is symmetric already; -EEXIST it overlaps registered memory; -EFAULT not all of it is
+ * mapped; -EACCES it cannot be written, fd is not open for both or sealed against writing, or the kernel does not copy
+ * private memory between these processes (the text says why); -EOPNOTSUPP memory of a device, or a file of another
+ * kind; -EBADF; -ENOBUFS too many; those of a barrier: -EOWNERDEAD, -ETIMEDOUT, -ECANCELED.
+ */
+SHMEM_API int shmemx_memory_register(void* address, size_t bytes, int fd, uint64_t offset) SHMEM_NOEXCEPT;
+/* Collective likewise: shmem_quiet, then no PE reaches the memory that was registered at `address` any more. The memory
+ * itself is the caller's. shmem_finalize does the same to what is left. Errors, the same on all PEs: -EINVAL a PE has
+ * registered none that begins there, or means another one than the others; those of a barrier. */
+SHMEM_API int shmemx_memory_unregister(void* address) SHMEM_NOEXCEPT;
+
 /* ---- Messages ---- */
 
 #define SHMEMX_LOG_DEBUG 0

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,6 +35,19 @@ struct CoreGlobals {
   std::array<std::uint64_t, kMostPes / 64> has_them;  // bit i: PE i runs the same program
 };
 
+/// Memory that the program has registered, by slot. What is in later slots, or on PEs beyond CoreGlobals::kMostPes, is
+/// known to the host side only.
+struct CoreRegistered {
+  struct Range {
+    std::uint64_t begin, size;  // mine; size 0: none
+  };
+  static constexpr std::size_t kMost = 64;
+  std::array<Range, kMost> ranges;
+};
+/// The addresses of each PE's, as this PE addresses them; 0: it does not reach them. Written before the range.
+using CoreRegisteredPlaces =
+    std::array<std::array<std::atomic<std::uint64_t>, CoreGlobals::kMostPes>, CoreRegistered::kMost>;
+
 /// A team as in TeamMap; size 0: none.
 struct CoreTeam {
   std::int32_t start, stride, size, me;
@@ -50,6 +64,8 @@ struct CoreState {
   Versioned<CoreGlobals> globals;
   std::array<Versioned<CoreTeam>, kMaxTeams> team;
   Versioned<CoreLaunch> launch;
+  Versioned<CoreRegistered> registered;
+  CoreRegisteredPlaces registered_places;
 
   /// The live team in this slot; size 0 if there is none. -1 becomes a slot that does not exist.
   [[nodiscard]] CoreTeam find(std::size_t slot) const { return slot < team.size() ? team[slot].read() : CoreTeam{}; }
@@ -74,6 +90,24 @@ inline std::uint64_t core_translate(const CoreGlobals& globals, std::uint64_t mi
   return 0;
 }
 
+/// The same of registered memory.
+inline std::uint64_t core_translate_registered(const CoreState& state, std::uint64_t mine, int pe) {
+  if (state.registered.version() == 0 || static_cast<std::size_t>(pe) >= CoreGlobals::kMostPes) {
+    return 0;
+  }
+  const CoreRegistered registered = state.registered.read();
+  for (std::size_t slot = 0; slot < registered.ranges.size(); ++slot) {
+    const std::uint64_t offset = mine - registered.ranges[slot].begin;
+    if (offset < registered.ranges[slot].size) {
+      // Relaxed: the range was read after it was written, and with acquire.
+      const std::uint64_t theirs =
+          state.registered_places[slot][static_cast<std::size_t>(pe)].load(std::memory_order_relaxed);
+      return theirs != 0 ? theirs + offset : 0;
+    }
+  }
+  return 0;
+}
+
 /// The address in the node's `pe` of the symmetric address `mine`; 0 if it is not symmetric, or there is no such PE.
 inline std::uint64_t core_translate(const CoreState& state, std::uint64_t mine, int pe) {
   const CoreJob job = state.job.read();
@@ -84,7 +118,8 @@ inline std::uint64_t core_translate(const CoreState& state, std::uint64_t mine, 
   if (offset < job.heap_size) {
     return job.heaps + static_cast<std::uint64_t>(pe) * job.heap_size + offset;
   }
-  return core_translate(state.globals.read(), mine, job.my_pe, pe);
+  const std::uint64_t global = core_translate(state.globals.read(), mine, job.my_pe, pe);
+  return global != 0 ? global : core_translate_registered(state, mine, pe);
 }
 
 }  // namespace shmem

@@ -16,6 +16,7 @@
 #include "shmem/layout/metadata.hpp"
 #include "shmem/layout/remote_board.hpp"
 #include "shmem/memory/node_memory.hpp"
+#include "shmem/memory/registered_memory.hpp"
 #include "shmem/memory/symmetric_globals.hpp"
 
 namespace shmem {
@@ -50,6 +51,8 @@ struct Job {
   std::unique_ptr<YieldWatch> yield_watch{};  // of all waits, if nodes oversubscribe one machine
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
   std::unique_ptr<std::atomic<bool>> gave_data = std::make_unique<std::atomic<bool>>(false);
+  /// Memory of the program that is symmetric until it is unregistered.
+  std::unique_ptr<RegisteredMemory> registered = std::make_unique<RegisteredMemory>();
   RemoteBoard* remote_board = nullptr;  // what this PE shows to those on other nodes; as `network`, which reads it
   Network* network = nullptr;           // to PEs on other nodes; none in a job on one node
 
@@ -83,14 +86,15 @@ struct Job {
     return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me)) <
            memory.heap_size();
   }
-  /// The address of `mine` in `pe`, or nothing if `mine` is neither in this PE's symmetric heap nor a global variable
-  /// that `pe` has too.
+  /// The address of `mine` in `pe`, or nothing if `mine` is not in this PE's symmetric heap, a global variable that
+  /// `pe` has too, or registered memory that loads and stores reach there.
   [[nodiscard]] Place locate(const void* mine, int pe) const {
     const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me));
     if (offset < memory.heap_size()) {
       return {memory.heap(pe) + offset, memory.heap_size() - offset};
     }
-    return globals.locate(mine, pe);
+    const Place global = globals.locate(mine, pe);
+    return global.address != nullptr ? global : registered->locate(mine, pe);
   }
   [[nodiscard]] std::byte* translate(const void* mine, int pe) const { return locate(mine, pe).address; }
 
@@ -100,8 +104,13 @@ struct Job {
     if (offset < memory.heap_size() && bytes <= memory.heap_size() - offset) {
       return RemotePlace{pe, Segment::kHeap, offset};
     }
-    const auto place = globals.offset_of(mine, bytes, pe);
-    return place ? std::optional(RemotePlace{pe, Segment::kGlobals, *place}) : std::nullopt;
+    if (const auto place = globals.offset_of(mine, bytes, pe)) {
+      return RemotePlace{pe, Segment::kGlobals, *place};
+    }
+    const auto found = registered->find(mine);
+    return found && bytes <= found->room
+               ? std::optional(RemotePlace{pe, registered_segment(found->slot), found->offset})
+               : std::nullopt;
   }
 };
 

@@ -86,7 +86,11 @@ ProcessGroup& JobNetwork::group_of(const TeamMap& set, const long* psync) const 
   const auto place = job_.locate_remote(psync, sizeof *psync, set.pe(0));
   const std::uint64_t offset = place ? place->offset / sizeof *psync : 0;
   const bool global = place && place->segment == Segment::kGlobals;
-  const std::uint32_t id = (static_cast<std::uint32_t>(offset) << 1 | (global ? 1U : 0U)) % kActiveSets;
+  const std::uint32_t own = (static_cast<std::uint32_t>(offset) << 1 | (global ? 1U : 0U)) % kActiveSets;
+  // Those in registered memory count from the end, by slot.
+  const bool registered = place && place->segment >= Segment::kFirstRegistered;
+  const auto slot = registered ? static_cast<std::uint32_t>(place->segment) << 21 : 0U;
+  const std::uint32_t id = registered ? kActiveSets - 1 - (own + slot) % kActiveSets : own;
   const std::lock_guard lock(groups_mutex_);
   const SetOfPes key{set.start, set.stride, set.size, reinterpret_cast<std::uintptr_t>(psync)};
   const auto found = groups_.find(key);

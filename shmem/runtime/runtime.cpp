@@ -21,6 +21,7 @@
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/memory_limit.hpp"
 #include "shmem/memory/ordering.hpp"
+#include "shmem/runtime/memory_registration.hpp"
 
 namespace shmem {
 namespace {
@@ -153,6 +154,7 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
                                   std::uint64_t number) { return teams_.home().vote(digest, true, number); },
                    .announce = [this](const HeapCall& call) { check_heap_call(call); },
                    .released = [this](std::span<const std::byte> block) { network_.forget_groups(block); }}),
+      registration_(std::make_unique<MemoryRegistration>(job_, teams_)),
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
   const bool checked = checker_ || job_.on_several_nodes();
   reach_ = {.mine = reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)),
@@ -161,6 +163,10 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
             .metadata = &job_.metadata(0),
             .pes = job_.world_size(),
             .several_nodes = job_.on_several_nodes()};
+}
+
+Runtime::~Runtime() {
+  reach_ = {};
 }
 
 void Runtime::check_heap_call(const HeapCall& call) const {

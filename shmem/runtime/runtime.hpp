@@ -27,6 +27,8 @@
 
 namespace shmem {
 
+class MemoryRegistration;
+
 /// Everything that is needed to find the memory of a PE, on one cache line. Before start() and after stop(): no PEs.
 struct alignas(64) Reach {
   std::uintptr_t mine = 0;  // my heap
@@ -84,7 +86,7 @@ class Runtime {
   Runtime(Key key, Job job, int thread_level);
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  ~Runtime() { reach_ = {}; }
+  ~Runtime();
 
   [[nodiscard]] const Job& job() const { return job_; }
   // PEs by their numbers in the world, which programs use.
@@ -94,6 +96,12 @@ class Runtime {
   [[nodiscard]] void* translate(const void* mine, int pe) const {
     const int number = job_.nodes.number(pe);
     return number >= 0 ? job_.translate(mine, number) : nullptr;
+  }
+  /// The PE is on this node, and only copies by the kernel reach `mine` there.
+  [[nodiscard]] bool is_copied(const void* mine, int pe) const {
+    const int number = job_.nodes.number(pe);
+    const auto found = number >= 0 ? job_.registered->find(mine) : std::nullopt;
+    return found && job_.registered->copied(*found, number) != nullptr;
   }
   /// The PE is on another node, where `mine` is symmetric.
   [[nodiscard]] bool is_symmetric_remote(const void* mine, int pe) const {
@@ -113,6 +121,7 @@ class Runtime {
   [[nodiscard]] unsigned count_look() const { return looks_.fetch_add(1, std::memory_order_relaxed); }
 
   SymmetricHeap& heap() { return heap_; }
+  MemoryRegistration& registration() { return *registration_; }
   TeamTable& teams() { return teams_; }
   SetTeams& sets() { return sets_; }
   CtxTable& ctxs() { return ctxs_; }
@@ -189,6 +198,7 @@ class Runtime {
   SetTeams sets_;
   CtxTable ctxs_;
   SymmetricHeap heap_;
+  std::unique_ptr<MemoryRegistration> registration_;
   std::unique_ptr<Checker> checker_;
   std::mutex cores_in_use_;
   std::unique_ptr<CoreGroup> cores_;
