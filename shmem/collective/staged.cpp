@@ -16,21 +16,6 @@ namespace {
 /// Bytes combined at a time: they stay in the cache closest to the processor.
 constexpr std::size_t kCombined = std::size_t{8} << 10;
 
-constexpr std::array kKindNames{"barrier", "broadcast", "allreduce",      "reduce",  "allgather",
-                                "gather",  "scatter",   "reduce_scatter", "alltoall"};
-
-bool combines(std::int32_t kind) {
-  return kind == StagedCall::kAllreduce || kind == StagedCall::kReduce || kind == StagedCall::kReduceScatter;
-}
-bool has_root(std::int32_t kind) {
-  return kind == StagedCall::kBroadcast || kind == StagedCall::kReduce || kind == StagedCall::kGather ||
-         kind == StagedCall::kScatter;
-}
-/// A member's contribution is a block for each member.
-bool has_blocks(std::int32_t kind) {
-  return kind == StagedCall::kScatter || kind == StagedCall::kReduceScatter;
-}
-
 void copy_bytes(void* to, const void* from, std::size_t size) {
   if (size != 0 && to != from) {
     std::memcpy(to, from, size);
@@ -45,44 +30,6 @@ StagedCollectives::StagedCollectives(const Job& job, Team& team, const Stages& s
 
 std::byte* StagedCollectives::stage(int member, unsigned half) const {
   return job_.memory.heap(team_.map_here().pe(member)) + stages_.offset + (half % 2) * stages_.half;
-}
-
-StagedCollectives::Head StagedCollectives::head_of(const StagedCall& call, std::uint64_t flags) const {
-  Head head{.kind = call.kind,
-            .type = static_cast<std::int32_t>(call.type),
-            .operation = -1,
-            .root = -1,
-            .bytes = call.kind == StagedCall::kAlltoall || call.kind == StagedCall::kBarrier ? 0 : call.bytes,
-            .flags = flags};
-  if (combines(call.kind)) {
-    head.operation = static_cast<std::int32_t>(call.operation);
-  }
-  if (has_root(call.kind)) {
-    head.root = call.root;
-  }
-  return head;
-}
-
-std::string StagedCollectives::problem_of(const StagedCall& call) const {
-  const auto kind = static_cast<std::size_t>(call.kind);
-  if (kind >= kKindNames.size()) {
-    return fmt::format("there is no call of kind {}", static_cast<int>(call.kind));
-  }
-  if (has_root(call.kind) && (call.root < 0 || call.root >= team_.size())) {
-    return fmt::format("{}: the root is {}, not one of {} ranks", kKindNames[kind], call.root, team_.size());
-  }
-  if (combines(call.kind)) {
-    const auto found = typed_reduction(call.type, call.operation);
-    if (!found) {
-      return fmt::format("{}: there is no {} of type {}", kKindNames[kind], name_of(call.operation),
-                         name_of(call.type));
-    }
-    if (call.bytes % found->reduction.element != 0) {
-      return fmt::format("{}: {} bytes are no whole number of elements of type {}", kKindNames[kind], call.bytes,
-                         name_of(call.type));
-    }
-  }
-  return "";
 }
 
 bool StagedCollectives::gives(const StagedCall& call) const {
@@ -106,11 +53,12 @@ void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, 
   }
 }
 
-Result<void> StagedCollectives::meet(const Head& mine, std::size_t size, const std::function<void(std::byte*)>& write) {
+Result<void> StagedCollectives::meet(const CallHead& mine, std::size_t size,
+                                     const std::function<void(std::byte*)>& write) {
   EagerChannel& eager = team_.eager();
-  if (!eager.begin() || !eager.give(sizeof(Head) + size, [&](std::byte* to) {
-        std::memcpy(to, &mine, sizeof(Head));
-        write(to + sizeof(Head));
+  if (!eager.begin() || !eager.give(sizeof(CallHead) + size, [&](std::byte* to) {
+        std::memcpy(to, &mine, sizeof(CallHead));
+        write(to + sizeof(CallHead));
       })) {
     return eager.error();
   }
@@ -121,51 +69,15 @@ Result<void> StagedCollectives::meet(const Head& mine, std::size_t size, const s
     }
   }
   ++turn_;  // on all members in each call, whether or not they have filled a half
-  return compare();
+  return compare_heads(team_.me(), team_.size(), [this](int member) { return given_head(member); });
 }
 
-const StagedCollectives::Head& StagedCollectives::given_head(int member) const {
-  return *reinterpret_cast<const Head*>(given_[static_cast<std::size_t>(member)].data);
+const CallHead& StagedCollectives::given_head(int member) const {
+  return *reinterpret_cast<const CallHead*>(given_[static_cast<std::size_t>(member)].data);
 }
 
 const std::byte* StagedCollectives::given_data(int member) const {
-  return given_[static_cast<std::size_t>(member)].data + sizeof(Head);
-}
-
-Result<void> StagedCollectives::compare() const {
-  const auto text_of = [](const Head& head) {
-    if ((head.flags & kRefused) != 0) {
-      return std::string("a call that cannot be made");
-    }
-    std::string text = kKindNames[static_cast<std::size_t>(head.kind)];
-    if (head.kind != StagedCall::kBarrier && head.kind != StagedCall::kAlltoall) {
-      text += fmt::format(" of {} bytes", head.bytes);
-    }
-    if (head.operation >= 0) {
-      text += fmt::format(", {}", name_of(static_cast<ElementOperation>(head.operation)));
-    }
-    text +=
-        head.kind != StagedCall::kBarrier ? fmt::format(", type {}", name_of(static_cast<ElementType>(head.type))) : "";
-    return text + (head.root >= 0 ? fmt::format(", root {}", head.root) : "");
-  };
-  const auto same = [](const Head& one, const Head& other) {
-    return one.kind == other.kind && one.type == other.type && one.operation == other.operation &&
-           one.root == other.root && one.bytes == other.bytes;
-  };
-  const Head& first = given_head(0);
-  for (int member = 0; member < team_.size(); ++member) {
-    const Head& theirs = given_head(member);
-    if ((theirs.flags & kRefused) != 0) {
-      return fail(std::errc::invalid_argument,
-                  fmt::format("shmem: PE {}: PE {} cannot make this call; its message says why", team_.me(), member));
-    }
-    if (!same(theirs, first)) {
-      return fail(std::errc::invalid_argument,
-                  fmt::format("shmem: PE {}: the calls differ: PE 0 makes {}; PE {} makes {}", team_.me(),
-                              text_of(first), member, text_of(theirs)));
-    }
-  }
-  return {};
+  return given_[static_cast<std::size_t>(member)].data + sizeof(CallHead);
 }
 
 Result<void> StagedCollectives::next_piece() {
@@ -174,9 +86,9 @@ Result<void> StagedCollectives::next_piece() {
 }
 
 Result<void> StagedCollectives::run(const StagedCall& call) {
-  if (const std::string problem = problem_of(call); !problem.empty()) {
+  if (const std::string problem = problem_of(call, team_.size()); !problem.empty()) {
     // The others hear of it, instead of waiting.
-    auto ok = meet(head_of(call, kRefused), 0, [](std::byte*) {});
+    auto ok = meet(head_of(call, CallHead::kRefused), 0, [](std::byte*) {});
     if (!ok && has_failed()) {
       return ok;
     }
@@ -354,19 +266,11 @@ Result<void> StagedCollectives::use(const StagedCall& call, std::size_t offset, 
   return {};
 }
 
-/// The bytes from each member to each, as their senders say; and who has sent them along with the exchange.
+/// What an alltoall moves, once all members have told.
 struct StagedCollectives::AlltoallPlan {
-  std::vector<std::uint64_t> rows;  // of each member: what it gives to each, then what it expects from each
-  std::size_t members = 0;
+  BlockSizes sizes;
   std::size_t most = 0;    // bytes of a block in one piece
   std::size_t rounds = 0;  // of pieces
-
-  [[nodiscard]] std::uint64_t given(int from, int to) const {
-    return rows[static_cast<std::size_t>(from) * 2 * members + static_cast<std::size_t>(to)];
-  }
-  [[nodiscard]] std::uint64_t expected(int by, int from) const {
-    return rows[(static_cast<std::size_t>(by) * 2 + 1) * members + static_cast<std::size_t>(from)];
-  }
 };
 
 void StagedCollectives::stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most) {
@@ -392,26 +296,21 @@ void StagedCollectives::read_blocks(const StagedCall& call, const AlltoallPlan& 
 }
 
 /// After the exchange: an Error on all members unless each expects what the others give.
-Result<void> StagedCollectives::agree_on_blocks(const StagedCall& /*call*/, AlltoallPlan& plan) {
+Result<void> StagedCollectives::agree_on_blocks(AlltoallPlan& plan) {
   const int members = team_.size();
-  const std::size_t row_bytes = 2 * plan.members * sizeof(std::uint64_t);
+  const std::size_t row_bytes = plan.sizes.row_bytes();
   const bool rows_in_line = row_bytes <= kInlineRoom;
-  plan.rows.resize(2 * plan.members * plan.members);
-  std::uint64_t largest = 0;
   for (int member = 0; member < members; ++member) {
-    std::memcpy(&plan.rows[static_cast<std::size_t>(member) * 2 * plan.members],
-                rows_in_line ? given_data(member) : staged(member), row_bytes);
+    std::memcpy(plan.sizes.row(member), rows_in_line ? given_data(member) : staged(member), row_bytes);
   }
+  if (auto ok = plan.sizes.compare(team_.me()); !ok) {
+    return ok;
+  }
+  std::uint64_t largest = 0;
   for (int from = 0; from < members; ++from) {
     for (int to = 0; to < members; ++to) {
-      if (plan.given(from, to) != plan.expected(to, from)) {
-        return fail(std::errc::invalid_argument,
-                    fmt::format("shmem: PE {}: the calls differ: in alltoall, PE {} gives {} bytes to PE {}, which "
-                                "expects {}",
-                                team_.me(), from, plan.given(from, to), to, plan.expected(to, from)));
-      }
       if (from != to && (given_head(from).flags & kInline) == 0) {
-        largest = std::max(largest, plan.given(from, to));
+        largest = std::max(largest, plan.sizes.given(from, to));
       }
     }
   }
@@ -421,13 +320,11 @@ Result<void> StagedCollectives::agree_on_blocks(const StagedCall& /*call*/, Allt
 
 Result<void> StagedCollectives::alltoall(const StagedCall& call) {
   const int members = team_.size();
-  AlltoallPlan plan;
-  plan.members = static_cast<std::size_t>(members);
-  plan.most = stages_.half / plan.members / 64 * 64;
-  std::vector<std::uint64_t> row(call.from_bytes, call.from_bytes + members);
-  row.insert(row.end(), call.to_bytes, call.to_bytes + members);
-  const std::size_t row_bytes = row.size() * sizeof(std::uint64_t);
-  const std::size_t total = std::accumulate(row.begin(), row.begin() + members, std::size_t{0});
+  AlltoallPlan plan{.sizes = BlockSizes(call, members),
+                    .most = stages_.half / static_cast<std::size_t>(members) / 64 * 64};
+  const std::uint64_t* const row = plan.sizes.my_row();
+  const std::size_t row_bytes = plan.sizes.row_bytes();
+  const std::size_t total = std::accumulate(call.from_bytes, call.from_bytes + members, std::size_t{0});
   const bool rows_in_line = row_bytes <= kInlineRoom;
   const bool in_line = rows_in_line && total <= kInlineRoom - row_bytes;
   std::vector<SymmetricPlace> places;
@@ -437,14 +334,14 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
   const std::size_t places_bytes = places.size() * sizeof(SymmetricPlace);
   const bool shows = !places.empty() && places_bytes <= kInlineRoom - row_bytes;
   if (!rows_in_line) {
-    std::memcpy(next(), row.data(), row_bytes);
+    std::memcpy(next(), row, row_bytes);
   } else if (!in_line && !shows) {
     stage_blocks(call, 0, plan.most);
   }
   const std::uint64_t flags = in_line ? std::uint64_t{kInline} : shows ? std::uint64_t{kDirect} : 0;
   const std::size_t along = rows_in_line ? row_bytes + (in_line ? total : shows ? places_bytes : 0) : 0;
   auto ok = meet(head_of(call, flags), along, [&](std::byte* to) {
-    std::memcpy(to, row.data(), rows_in_line ? row_bytes : 0);
+    std::memcpy(to, row, rows_in_line ? row_bytes : 0);
     to += row_bytes;
     if (shows) {
       std::memcpy(to, places.data(), places_bytes);
@@ -455,7 +352,7 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
     }
   });
   if (ok) {
-    ok = agree_on_blocks(call, plan);
+    ok = agree_on_blocks(plan);
   }
   StagedCall rest = call;
   std::vector<std::uint64_t> rest_bytes(call.to_bytes, call.to_bytes + members);
@@ -466,9 +363,9 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
     if (has_given(member, kInline)) {
       const std::byte* from = given_data(member) + row_bytes;
       for (int i = 0; i < team_.me(); ++i) {
-        from += plan.given(member, i);
+        from += plan.sizes.given(member, i);
       }
-      copy_bytes(call.to[member], from, plan.given(member, team_.me()));
+      copy_bytes(call.to[member], from, plan.sizes.given(member, team_.me()));
       rest_bytes[static_cast<std::size_t>(member)] = 0;
     }
   }
@@ -479,7 +376,7 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
     return run_directly(rest, row_bytes);
   }
   part();
-  const std::vector<std::uint64_t> none(plan.members);
+  const std::vector<std::uint64_t> none(static_cast<std::size_t>(members));
   if (in_line) {
     rest.from_bytes = none.data();
   } else if (ok) {

@@ -6,35 +6,12 @@
 #include <functional>
 #include <vector>
 
+#include "shmem/collective/staged_call.hpp"
 #include "shmem/collective/symmetric_memories.hpp"
 #include "shmem/collective/typed_reduction.hpp"
 #include "shmem/team/team.hpp"
 
 namespace shmem {
-
-/// As shmemx_group_call_t.
-struct StagedCall {
-  enum Kind : std::int32_t {
-    kBarrier,
-    kBroadcast,
-    kAllreduce,
-    kReduce,
-    kAllgather,
-    kGather,
-    kScatter,
-    kReduceScatter,
-    kAlltoall
-  };
-  Kind kind = kBarrier;
-  ElementType type = ElementType::kBytes;
-  ElementOperation operation = ElementOperation::kSum;
-  int root = 0;
-  std::size_t bytes = 0;
-  const void* const* from = nullptr;
-  void* const* to = nullptr;
-  const std::uint64_t* from_bytes = nullptr;  // kAlltoall
-  const std::uint64_t* to_bytes = nullptr;
-};
 
 /// How a member's data has moved.
 struct StagedStatistics {
@@ -67,22 +44,15 @@ class StagedCollectives {
   [[nodiscard]] bool has_failed() const { return team_.eager().has_failed() || !team_.is_ready(); }
 
  private:
-  /// What members compare. `flags` are of one member.
-  struct Head {
-    std::int32_t kind, type, operation, root;
-    std::uint64_t bytes;
-    std::uint64_t flags;
-  };
-  enum Flags : std::uint64_t { kRefused = 1, kInline = 2, kDirect = 4 };
-  static constexpr std::size_t kInlineRoom = kEagerLimit - sizeof(Head);
+  /// In a CallHead, after its own flag.
+  enum Flags : std::uint64_t { kInline = 2, kDirect = 4 };
+  static constexpr std::size_t kInlineRoom = kEagerLimit - sizeof(CallHead);
   struct AlltoallPlan;
 
   [[nodiscard]] std::byte* stage(int member, unsigned half) const;
   [[nodiscard]] std::byte* next() const { return stage(team_.me(), turn_ + 1); }
   [[nodiscard]] bool has_given(int member, Flags flag) const { return (given_head(member).flags & flag) != 0; }
   [[nodiscard]] const std::byte* staged(int member) const { return stage(member, turn_); }
-  [[nodiscard]] Head head_of(const StagedCall& call, std::uint64_t flags) const;
-  [[nodiscard]] std::string problem_of(const StagedCall& call) const;
   [[nodiscard]] bool gives(const StagedCall& call) const;
   void write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const;
   void stage_piece(const StagedCall& call, std::size_t offset, std::size_t size);
@@ -91,11 +61,10 @@ class StagedCollectives {
   Result<void> make(const StagedCall& call);
   Result<void> make_staged(const StagedCall& call, std::size_t most, bool is_staged);
 
-  Result<void> meet(const Head& mine, std::size_t size, const std::function<void(std::byte*)>& write);
+  Result<void> meet(const CallHead& mine, std::size_t size, const std::function<void(std::byte*)>& write);
   void part() { team_.eager().end(EagerChannel::Begun::kThis); }
-  [[nodiscard]] Result<void> compare() const;
   Result<void> next_piece();
-  [[nodiscard]] const Head& given_head(int member) const;
+  [[nodiscard]] const CallHead& given_head(int member) const;
   [[nodiscard]] const std::byte* given_data(int member) const;
 
   template <typename Piece>
@@ -104,7 +73,7 @@ class StagedCollectives {
   template <typename Piece>
   void combine(std::byte* to, std::size_t size, Piece piece_of) const;
   Result<void> alltoall(const StagedCall& call);
-  Result<void> agree_on_blocks(const StagedCall& call, AlltoallPlan& plan);
+  Result<void> agree_on_blocks(AlltoallPlan& plan);
   void stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most);
   void read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const;
 
