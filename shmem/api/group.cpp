@@ -189,8 +189,8 @@ int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* st
   if (group == nullptr || statistics == nullptr) {
     return code_of(refuse("shmemx_group_statistics", group == nullptr ? "group is NULL" : "statistics is NULL"));
   }
-  const auto [calls, moved] = group->group->statistics();
-  *statistics = {calls, moved.direct_calls, moved.staged_bytes};
+  const auto [calls, moved, direct_messages] = group->group->statistics();
+  *statistics = {calls, moved.direct_calls, moved.staged_bytes, direct_messages};
   return 0;
 }
 SHMEM_CATCH(int)

@@ -103,7 +103,7 @@ void combine_directly(std::span<const std::byte* const> from, std::span<std::byt
 
 std::vector<SymmetricPlace> places_to_show(const StagedCall& call, const SymmetricMemories& memories, int me,
                                            int members) {
-  if (memories.empty() || is_faster_staged(call, members)) {
+  if (is_faster_staged(call, members) || memories.empty()) {
     return {};
   }
   std::vector<Extent> read;

@@ -125,7 +125,7 @@ Group::Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
       barriers_(*job_),
       team_(*job_, TeamMap{0, 1, job_->size}, 0, 0),
       collectives_(*job_, team_, {stages_offset(job_->size), kHalf}, memories_),
-      mail_(*job_, kMailOffset, [this](const Error& error) { give_up(error); }) {
+      mail_(*job_, kMailOffset, memories_, [this](const Error& error) { give_up(error); }) {
   bootstrap.tell_end_in(end_word(*job_));
   job_->policy.alarm = bootstrap.alarm();
 }
@@ -219,7 +219,7 @@ Result<std::shared_ptr<MemberMemory>> Group::allocate(std::size_t bytes, std::ch
 
 Group::Statistics Group::statistics() {
   const std::scoped_lock lock(running_);
-  return {calls_, collectives_.statistics()};
+  return {calls_, collectives_.statistics(), mail_.direct_messages()};
 }
 
 Result<void> Group::was_given_up() const {

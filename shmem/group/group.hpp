@@ -33,6 +33,7 @@ class Group {
   struct Statistics {
     std::uint64_t calls;  // collective ones without an Error
     StagedStatistics moved;
+    std::uint64_t direct_messages;  // received
   };
   [[nodiscard]] Statistics statistics();
 

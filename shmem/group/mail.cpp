@@ -8,26 +8,12 @@
 #include <new>
 
 #include "shmem/layout/peers.hpp"
+#include "shmem/memory/ordering.hpp"
 
 namespace shmem {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEach{500};
-
-/// Copies into the ring from position `at` on.
-void put(MailRing& ring, std::uint64_t at, const void* from, std::size_t size) {
-  const std::size_t begin = at % MailRing::kRoom;
-  const std::size_t first = std::min(size, MailRing::kRoom - begin);
-  std::memcpy(ring.data.data() + begin, from, first);
-  std::memcpy(ring.data.data(), static_cast<const std::byte*>(from) + first, size - first);
-}
-
-void get(const MailRing& ring, std::uint64_t at, void* to, std::size_t size) {
-  const std::size_t begin = at % MailRing::kRoom;
-  const std::size_t first = std::min(size, MailRing::kRoom - begin);
-  std::memcpy(to, ring.data.data() + begin, first);
-  std::memcpy(static_cast<std::byte*>(to) + first, ring.data.data(), size - first);
-}
 
 }  // namespace
 
@@ -160,6 +146,11 @@ void Mail::serve() {
   }
 }
 
+std::uint64_t Mail::direct_messages() {
+  const std::scoped_lock lock(mutex_);
+  return direct_messages_;
+}
+
 void Mail::announce() {
   std::vector<std::function<void()>> calls;
   {
@@ -183,6 +174,7 @@ void Mail::end(const MessagePointer& message, std::optional<Error> error) {
 
 void Mail::end_all(const Error& error) {
   failed_ = failed_ ? failed_ : std::optional(error);
+  withdraw_all();
   for (Peer& peer : peers_) {
     for (const MessagePointer& message : std::exchange(peer.sends, {})) {
       end(message, error);
@@ -196,172 +188,42 @@ void Mail::end_all(const Error& error) {
   }
 }
 
+/// The buffers of messages that are not over are the callers' again.
+void Mail::withdraw_all() {
+  for (int member = 0; member < job_.size; ++member) {
+    if (peers_[static_cast<std::size_t>(member)].direct_head) {
+      ring(job_.me, member).withdrawn.store(true, std::memory_order_relaxed);
+    }
+  }
+  quiet();  // pairs with after_reads() in take_place(): who has copied what a caller wrote afterwards sees it
+}
+
 void Mail::advance() {
   try {
     move_all();
   } catch (const std::bad_alloc&) {  // perhaps on the thread, where it would end the process
     end_all({std::errc::not_enough_memory,
-             fmt::format("shmem: PE {}: there is no memory for a message that nobody has asked for yet", job_.me)});
+             fmt::format("shmem: PE {}: there is no memory for a message that has arrived before a call to receive it",
+                         job_.me)});
   }
 }
 
 void Mail::move_all() {
   for (int member = 0; member < job_.size && !failed_; ++member) {
-    bool moved = push(member);
-    while (pull(member)) {
-      moved = true;
+    bool moved = false;
+    // Another member's end of the ring moves on when its bell rings; both ends of this member's own are here.
+    for (bool again = true; again && !failed_;) {
+      again = push(member);
+      while (pull(member)) {
+        again = true;
+      }
+      moved = moved || again;
+      again = again && member == job_.me;
     }
     if (moved && member != job_.me) {
       ring_bell(member);
     }
   }
-}
-
-bool Mail::push(int member) {
-  Peer& peer = peers_[static_cast<std::size_t>(member)];
-  MailRing& to = ring(job_.me, member);
-  bool moved = false;
-  while (!peer.sends.empty()) {
-    const MessagePointer message = peer.sends.front();
-    const std::uint64_t written = to.written.load(std::memory_order_relaxed);  // only this process writes it
-    // Acquire: pairs with pull(); the room has been read.
-    const std::size_t room = MailRing::kRoom - (written - to.taken.load(std::memory_order_acquire));
-    std::size_t put_now = 0;
-    if (peer.sent == 0) {
-      if (room < sizeof(Head)) {
-        break;
-      }
-      const Head head{message->size, message->tag};
-      put(to, written, &head, sizeof head);
-      message->begun = true;
-      peer.sent = put_now = sizeof head;
-    }
-    const std::size_t at = peer.sent - sizeof(Head);
-    const std::size_t part = std::min(room - put_now, message->size - at);
-    if (part != 0) {
-      put(to, written + put_now, message->data + at, part);
-    }
-    peer.sent += part;
-    if (part + put_now == 0 && message->size != at) {
-      break;
-    }
-    to.written.store(written + put_now + part, std::memory_order_release);  // pairs with pull()
-    moved = true;
-    if (peer.sent == sizeof(Head) + message->size) {
-      peer.sends.pop_front();
-      peer.sent = 0;
-      end(message);
-    }
-  }
-  return moved;
-}
-
-bool Mail::wants_from(int member) const {
-  return std::any_of(receives_.begin(), receives_.end(),
-                     [member](const MessagePointer& one) { return one->peer == member || one->peer < 0; });
-}
-
-bool Mail::pull(int member) {
-  Peer& peer = peers_[static_cast<std::size_t>(member)];
-  // Without a receiver nothing is taken: the sender waits, unless a message is already coming in.
-  if (!peer.head && !wants_from(member)) {
-    return false;
-  }
-  MailRing& from = ring(member, job_.me);
-  const std::uint64_t taken = from.taken.load(std::memory_order_relaxed);  // only this process writes it
-  // Acquire: pairs with push().
-  const std::size_t there = from.written.load(std::memory_order_acquire) - taken;
-  if (!peer.head) {
-    Head head{};
-    if (there < sizeof head) {
-      return false;
-    }
-    get(from, taken, &head, sizeof head);
-    begin_message(member, head);
-    peer.head = head;
-    peer.have = 0;
-    from.taken.store(taken + sizeof head, std::memory_order_release);  // pairs with push()
-  } else if (there != 0) {
-    const std::size_t part = std::min<std::size_t>(there, peer.head->size - peer.have);
-    std::byte* const to = peer.taker ? peer.taker->data : peer.early.back().data.data();
-    if (part != 0) {
-      get(from, taken, to + peer.have, part);
-    }
-    peer.have += part;
-    from.taken.store(taken + part, std::memory_order_release);
-  } else if (peer.have != peer.head->size) {
-    return false;
-  }
-  if (peer.have == peer.head->size) {
-    const MessagePointer taker = std::exchange(peer.taker, nullptr);
-    peer.head.reset();
-    if (taker) {
-      end(taker);
-    } else {
-      peer.early.back().have = peer.early.back().data.size();
-      match(member);
-    }
-  }
-  return true;
-}
-
-/// Finds who takes the message: the first that asked for it, or none yet.
-bool Mail::begin_message(int member, const Head& head) {
-  Peer& peer = peers_[static_cast<std::size_t>(member)];
-  const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
-    return (one->peer == member || one->peer < 0) && one->tag == head.tag;
-  });
-  // One of another size has to be taken out of the ring all the same.
-  if (found == receives_.end() || (*found)->size != head.size) {
-    peer.early.push_back({static_cast<int>(head.tag), std::vector<std::byte>(head.size), 0});
-    return false;
-  }
-  peer.taker = *found;
-  peer.taker->peer = member;
-  peer.taker->begun = true;
-  receives_.erase(found);
-  return true;
-}
-
-/// A message that has come in before: has a receiver asked for it by now?
-void Mail::match(int member) {
-  for (auto one = receives_.begin(); one != receives_.end();) {
-    const MessagePointer message = *one++;
-    if (message->peer == member || message->peer < 0) {
-      take_early(message);
-    }
-  }
-}
-
-bool Mail::take_early(const MessagePointer& message) {
-  for (int member = 0; member < job_.size; ++member) {
-    if (message->peer >= 0 && message->peer != member) {
-      continue;
-    }
-    auto& early = peers_[static_cast<std::size_t>(member)].early;
-    for (auto one = early.begin(); one != early.end(); ++one) {
-      const bool whole = one->have == one->data.size();
-      if (one->tag != message->tag || !whole) {
-        continue;
-      }
-      receives_.remove(message);
-      message->peer = member;
-      if (one->data.size() != message->size) {
-        end(message, Error{std::errc::message_size,
-                           fmt::format("shmem: PE {}: a message of PE {} with tag {} has {} bytes; the call that "
-                                       "receives it has room for {}",
-                                       job_.me, member, message->tag, one->data.size(), message->size)});
-      } else {
-        std::memcpy(message->data, one->data.data(), message->size);
-        early.erase(one);
-        end(message);
-        return true;
-      }
-      early.erase(one);
-      return true;
-    }
-  }
-  return false;
 }
 
 void Mail::expire(const MessagePointer& message) {

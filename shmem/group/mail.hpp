@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two members of a group, matched by tag, through rings in shared memory.
+// Messages between two members of a group, matched by tag, through rings in shared memory. Of a long message only the
+// place goes through the ring, if its receiver can copy it from there.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/group/message_places.hpp"
 #include "shmem/layout/job.hpp"
 #include "shmem/result.hpp"
 
@@ -23,11 +25,14 @@ struct MailRing {
   static constexpr std::size_t kRoom = std::size_t{128} << 10;
   alignas(64) std::atomic<std::uint64_t> written;  // by the sender
   alignas(64) std::atomic<std::uint64_t> taken;    // by the receiver
+  std::atomic<Reads> reads;                        // by the receiver: whether it can read the sender's memory
+  alignas(64) std::atomic<bool> withdrawn;         // by the sender: the message that it shows is not there any more
   alignas(64) std::array<std::byte, kRoom> data;
 };
 /// At the beginning of a member's mail in its heap; a ring from each member follows.
 struct alignas(64) MailBell {
   SyncWord rung;  // changes when another member has written to a ring of this one, or taken from one that it writes to
+  std::atomic<std::uint64_t> proof;  // MessagePlaces
 };
 
 /// One message, for the process that sends or receives it. Constant for others than the Mail, but for `over`.
@@ -56,8 +61,12 @@ class Mail {
     return sizeof(MailBell) + static_cast<std::size_t>(members) * sizeof(MailRing);
   }
   /// `offset`: in each member's heap. `lost(error)` is called when a member has died.
-  Mail(const Job& job, std::size_t offset, std::function<void(const Error&)> lost)
-      : job_(job), offset_(offset), lost_(std::move(lost)), peers_(static_cast<std::size_t>(job.size)) {}
+  Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, std::function<void(const Error&)> lost)
+      : job_(job),
+        offset_(offset),
+        places_(job, memories, bell(job.me).proof),
+        lost_(std::move(lost)),
+        peers_(static_cast<std::size_t>(job.size)) {}
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
   /// Messages that are not over fail.
@@ -67,12 +76,15 @@ class Mail {
   void post(const MessagePointer& message);
   /// Until it is over. Returns its Error.
   Result<void> wait(const MessagePointer& message);
+  /// Messages that this member has copied from the sender's buffer.
+  std::uint64_t direct_messages();
 
  private:
   /// What precedes the bytes of a message in a ring.
   struct Head {
     std::uint64_t size;
     std::int64_t tag;
+    MessagePlace place;
   };
   /// A message that came before it was asked for.
   struct Early {
@@ -83,7 +95,8 @@ class Mail {
   /// The streams from and to one member.
   struct Peer {
     std::deque<MessagePointer> sends;
-    std::size_t sent = 0;  // bytes of the first one, with its Head
+    std::size_t sent = 0;                      // bytes of the first one, with its Head
+    std::optional<std::uint64_t> direct_head;  // the receiver copies it: over when all up to here has been taken
     std::list<Early> early;
     // The message that is coming in.
     std::optional<Head> head;
@@ -99,12 +112,16 @@ class Mail {
   void advance();
   void move_all();
   bool push(int member);
+  bool push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t taken);
+  MessagePlace place_of(const Message& message, const MailRing& to) const;
   bool pull(int member);
   bool begin_message(int member, const Head& head);
+  bool take_place(int member, const Head& head);
   bool take_early(const MessagePointer& message);
   void match(int member);
   void end(const MessagePointer& message, std::optional<Error> error = {});
   void end_all(const Error& error);
+  void withdraw_all();
   [[nodiscard]] bool wants_from(int member) const;
   void check();
   void check_peers(Clock::time_point now);
@@ -120,6 +137,7 @@ class Mail {
 
   const Job& job_;
   const std::size_t offset_;
+  MessagePlaces places_;  // under mutex_
   const std::function<void(const Error&)> lost_;
 
   std::mutex mutex_;
@@ -131,6 +149,7 @@ class Mail {
   std::vector<std::function<void()>> ended_;
   std::optional<Error> failed_;  // a member has died, or a stream has broken off
   std::size_t pending_ = 0;
+  std::uint64_t direct_messages_ = 0;
   Clock::time_point next_look_{};
   bool stopping_ = false;
   std::optional<HelperThread> thread_;

@@ -106,16 +106,20 @@ SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOE
 
 /* What this member has done since the group was created. */
 typedef struct shmemx_group_statistics_t {
-  uint64_t calls;        /* of shmemx_group_run, without an error */
-  uint64_t direct_calls; /* of these, on symmetric memory */
-  uint64_t staged_bytes; /* that were copied to the library, because a call was not direct */
+  uint64_t calls;           /* of shmemx_group_run, without an error */
+  uint64_t direct_calls;    /* of these, on symmetric memory */
+  uint64_t staged_bytes;    /* that were copied to the library, because a call was not direct */
+  uint64_t direct_messages; /* received, that were copied straight from the sender's buffer */
 } shmemx_group_statistics_t;
 SHMEM_API int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) SHMEM_NOEXCEPT;
 
 /* Messages between two members, matched by tag, in the order in which they are sent. Any thread. The buffer belongs to
  * the call until it is over, and `source` -1 takes the first message with that tag. `done`, which may be NULL, is
  * called once, by any thread, when the call is over. A message is as long as the buffer that takes it, else that call
- * fails. */
+ * fails. One of more than 128 KiB is copied once, by the receiver, if its sender has it in symmetric memory, or if the
+ * kernel lets the receiver read the sender's memory (process_vm_readv). Under Yama's ptrace_scope 1 that works between
+ * processes of one parent: a process allows it, while it is a member of a group, to its parent and the descendants of
+ * that (PR_SET_PTRACER). Under 2 or more the bytes are copied twice. */
 typedef struct shmemx_group_message_t shmemx_group_message_t;
 typedef void (*shmemx_group_done_t)(void* context);
 SHMEM_API int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag,

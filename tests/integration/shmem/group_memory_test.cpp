@@ -7,7 +7,7 @@
 #include <fstream>
 #include <memory>
 
-#include "tests/integration/shmem/group_ranks.hpp"
+#include "tests/integration/shmem/group_checks.hpp"
 
 namespace {
 
@@ -180,6 +180,47 @@ TEST(GroupMemory, CallsThatAreOnlyPartlyOnItAreMadeAsOthers) {
               }
               const bool good = bytes_of(memory)[64 + kBytes - 1] == 3 && bytes_of(memory)[64] == 3;
               return good && statistics(group).direct_calls == before ? "" : "a shifted buffer";
+            }));
+}
+
+TEST(GroupMemory, LongMessagesFromItAreCopiedOnce) {
+  EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int size) -> std::string {
+              constexpr std::size_t kBytes = 1'000'001;
+              constexpr std::size_t kShort = 100'000;
+              const Memory memory = allocate(group, kRoom);
+              std::array<Bytes, 4> data{filled(rank, 1, kBytes), filled(rank, 2, kBytes), filled(rank, 3, kShort),
+                                        filled(rank, 4, kBytes)};
+              std::array<Mail, 4> sent;
+              std::uint8_t* at = bytes_of(memory);
+              for (int i = 0; i < 4; ++i) {
+                const Bytes& one = data[static_cast<std::size_t>(i)];
+                std::copy(one.begin(), one.end(), at);
+                const int to = i == 3 ? rank : (rank + 1) % size;
+                Mail& mail = sent[static_cast<std::size_t>(i)];
+                shmemx_group_send(group, at, one.size(), to, i, 20'000'000'000, Mail::count, &mail, &mail.message);
+                at += one.size() + 3;
+              }
+              // The first one comes before anybody has asked for it.
+              for (const int i : {1, 0, 2, 3}) {
+                const Bytes& mine = data[static_cast<std::size_t>(i)];
+                const int from = i == 3 ? rank : 1 - rank;
+                Bytes got(mine.size());
+                Mail received;
+                received.receive(group, got, from, i);
+                if (shmemx_group_message_wait(received.message) != 0) {
+                  return shmemx_error_text();
+                }
+                if (got != filled(from, i + 1, mine.size())) {
+                  return "wrong data of message " + std::to_string(i);
+                }
+              }
+              for (const Mail& mail : sent) {
+                if (shmemx_group_message_wait(mail.message) != 0) {
+                  return shmemx_error_text();
+                }
+              }
+              const std::uint64_t direct = statistics(group).direct_messages;
+              return direct == 3 ? "" : std::to_string(direct) + " messages were direct";
             }));
 }
 

@@ -6,129 +6,21 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <fstream>
 
-#include "tests/integration/shmem/group_ranks.hpp"
+#include "tests/integration/shmem/group_checks.hpp"
 
 namespace {
 
 using namespace group_ranks;
 
-/// Around the limits of what goes inline, of a stage, and of its pieces.
-const std::vector<std::size_t> kSizes{0, 1, 8, 63, 330, 992, 993, 4096, 100'003, std::size_t{512} << 10, 1'500'001};
-
-std::string check_kind(shmemx_group_t* group, int kind, int rank, int size, std::size_t bytes, int root) {
-  shmemx_group_call_t call = call_of(kind);
-  call.bytes = bytes;
-  call.root = root;
-  const bool many_from = kind == SHMEMX_GROUP_SCATTER || kind == SHMEMX_GROUP_REDUCE_SCATTER;
-  const bool many_to = kind == SHMEMX_GROUP_ALLGATHER || kind == SHMEMX_GROUP_GATHER;
-  std::vector<Bytes> from;
-  std::vector<Bytes> to(static_cast<std::size_t>(many_to ? size : 1), Bytes(bytes, 0xee));
-  std::vector<const void*> from_places;
-  std::vector<void*> to_places;
-  for (int i = 0; i < (many_from ? size : 1); ++i) {
-    from.push_back(filled(rank, i, bytes));
-  }
-  for (const Bytes& one : from) {
-    from_places.push_back(one.data());
-  }
-  for (Bytes& one : to) {
-    to_places.push_back(one.data());
-  }
-  call.from = from_places.data();
-  call.to = to_places.data();
-  if (shmemx_group_run(group, &call) != 0) {
-    return shmemx_error_text();
-  }
-  const auto expected = [&](int block, std::size_t at) -> std::uint8_t {
-    std::uint8_t sum = 0;
-    switch (kind) {
-      case SHMEMX_GROUP_BROADCAST:
-        return rank == root ? 0xee : pattern(root, 0, at);
-      case SHMEMX_GROUP_SCATTER:
-        return pattern(root, rank, at);
-      case SHMEMX_GROUP_ALLGATHER:
-        return pattern(block, 0, at);
-      case SHMEMX_GROUP_GATHER:
-        return rank == root ? pattern(block, 0, at) : 0xee;
-      case SHMEMX_GROUP_REDUCE_SCATTER:
-        for (int i = 0; i < size; ++i) {
-          sum = static_cast<std::uint8_t>(sum + pattern(i, rank, at));
-        }
-        return sum;
-      default:
-        for (int i = 0; i < size; ++i) {
-          sum = static_cast<std::uint8_t>(sum + pattern(i, 0, at));
-        }
-        return kind == SHMEMX_GROUP_REDUCE && rank != root ? 0xee : sum;
-    }
-  };
-  for (std::size_t block = 0; block < to.size(); ++block) {
-    for (std::size_t at = 0; at < bytes; ++at) {
-      if (to[block][at] != expected(static_cast<int>(block), at)) {
-        return "kind " + std::to_string(kind) + " of " + std::to_string(bytes) + " bytes: block " +
-               std::to_string(block) + " is wrong at " + std::to_string(at);
-      }
-    }
-  }
-  return "";
-}
-
-std::string check_all_kinds(shmemx_group_t* group, int rank, int size) {
-  for (const std::size_t bytes : kSizes) {
-    for (int kind = SHMEMX_GROUP_BROADCAST; kind <= SHMEMX_GROUP_REDUCE_SCATTER; ++kind) {
-      const int root = static_cast<int>(bytes + static_cast<std::size_t>(kind)) % size;
-      if (auto bad = check_kind(group, kind, rank, size, bytes, root); !bad.empty()) {
-        return bad;
-      }
-    }
-  }
-  return "";
-}
-
 TEST(Group, CollectivesMoveAndCombineAllSizes) {
   for (const int size : {1, 2, 3}) {
     EXPECT_EQ("", run_ranks(size, check_all_kinds)) << size;
   }
-}
-
-std::string check_alltoall(shmemx_group_t* group, int rank, int size) {
-  for (const std::size_t unit : {std::size_t{0}, std::size_t{3}, std::size_t{40'000}, std::size_t{300'000}}) {
-    // Rank i gives (i + 1) * (j + 2) units to rank j: sizes differ, and with few units some go inline, others not.
-    const auto bytes = [unit](int i, int j) { return unit * static_cast<std::size_t>((i + 1) * (i + 1) * (j + 2)); };
-    std::vector<Bytes> from;
-    std::vector<Bytes> to;
-    std::vector<std::uint64_t> from_bytes;
-    std::vector<std::uint64_t> to_bytes;
-    for (int i = 0; i < size; ++i) {
-      from.push_back(filled(rank, i, bytes(rank, i)));
-      to.emplace_back(bytes(i, rank));
-      from_bytes.push_back(from.back().size());
-      to_bytes.push_back(to.back().size());
-    }
-    std::vector<const void*> from_places;
-    std::vector<void*> to_places;
-    for (int i = 0; i < size; ++i) {
-      from_places.push_back(from[static_cast<std::size_t>(i)].data());
-      to_places.push_back(to[static_cast<std::size_t>(i)].data());
-    }
-    shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLTOALL);
-    call.from = from_places.data();
-    call.to = to_places.data();
-    call.from_bytes = from_bytes.data();
-    call.to_bytes = to_bytes.data();
-    if (shmemx_group_run(group, &call) != 0) {
-      return shmemx_error_text();
-    }
-    for (int i = 0; i < size; ++i) {
-      if (to[static_cast<std::size_t>(i)] != filled(i, rank, bytes(i, rank))) {
-        return "alltoall of units of " + std::to_string(unit) + ": wrong data of rank " + std::to_string(i);
-      }
-    }
-  }
-  return "";
 }
 
 TEST(Group, AlltoallTakesSizesThatDiffer) {
@@ -137,45 +29,8 @@ TEST(Group, AlltoallTakesSizesThatDiffer) {
   }
 }
 
-/// Makes a call that must fail: "" if it does, with all of the parts in its text.
-std::string expect_failure(shmemx_group_t* group, const shmemx_group_call_t& call, int error,
-                           const std::vector<std::string>& parts) {
-  const int got = shmemx_group_run(group, &call);
-  const std::string text = shmemx_error_text();
-  for (const std::string& part : parts) {
-    if (got != -error || text.find(part) == std::string::npos) {
-      return "got " + std::to_string(got) + ": " + text + "; expected " + part;
-    }
-  }
-  return "";
-}
-
 TEST(Group, CallsThatDifferFailOnAllRanksAndTheGroupGoesOn) {
-  EXPECT_EQ(
-      "", run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
-        Bytes data(5000);
-        void* place = data.data();
-        shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLREDUCE);
-        call.from = &place;
-        call.to = &place;
-        call.bytes = rank == 1 ? 16 : 8;
-        std::string bad = expect_failure(group, call, EINVAL, {"rank 1 makes allreduce of 16 bytes", "rank 0 makes"});
-        call.bytes = rank == 2 ? 5000 : 8;  // one is inline, the other is not
-        bad += expect_failure(group, call, EINVAL, {"rank 2 makes allreduce of 5000 bytes"});
-        call.bytes = 8;
-        call.operation = rank == 1 ? SHMEMX_GROUP_MAX : SHMEMX_GROUP_SUM;
-        bad += expect_failure(group, call, EINVAL, {"maximum", "sum"});
-        call.operation = SHMEMX_GROUP_SUM;
-        call.type = rank == 0 ? SHMEMX_GROUP_INT64 : SHMEMX_GROUP_FLOAT64;
-        bad += expect_failure(group, call, EINVAL, {"int64", "float64"});
-        call.type = SHMEMX_GROUP_UINT8;
-        call.kind = rank == 2 ? SHMEMX_GROUP_BARRIER : SHMEMX_GROUP_BROADCAST;
-        bad += expect_failure(group, call, EINVAL, {"barrier", "broadcast"});
-        call.kind = SHMEMX_GROUP_ALLREDUCE;
-        call.type = rank == 1 ? SHMEMX_GROUP_BYTES : SHMEMX_GROUP_UINT8;
-        bad += expect_failure(group, call, EINVAL, {rank == 1 ? "there is no sum of type bytes" : "rank 1 cannot"});
-        return bad + check_all_kinds(group, rank, size);
-      }));
+  EXPECT_EQ("", run_ranks(3, check_calls_that_differ));
 }
 
 TEST(Group, ADeadRankIsNamedToAllAndTheSurvivorsFormANewGroup) {
@@ -234,100 +89,98 @@ TEST(Group, ATimeoutNamesTheRankThatDidNotCome) {
 
 // --- Messages ---
 
-struct Mail {
-  shmemx_group_message_t* message = nullptr;
-  std::atomic<int> done{0};
-  Mail() = default;
-  Mail(const Mail&) = delete;
-  Mail& operator=(const Mail&) = delete;
-  ~Mail() { shmemx_group_message_free(message); }
-  void send(shmemx_group_t* group, const Bytes& data, int to, int tag) {
-    shmemx_group_send(group, data.data(), data.size(), to, tag, 20'000'000'000, count, this, &message);
-  }
-  void receive(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint64_t timeout = 20'000'000'000) {
-    shmemx_group_receive(group, data.data(), data.size(), from, tag, timeout, count, this, &message);
-  }
-  static void count(void* self) { ++static_cast<Mail*>(self)->done; }
-};
-
 TEST(Group, MessagesAreMatchedByTagInAnyOrderAndSize) {
-  EXPECT_EQ(
-      "", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
-        const std::vector<std::size_t> sizes{0, 5, 200'000, 3'000'000};
-        std::vector<Bytes> data;
-        for (const std::size_t bytes : sizes) {
-          data.push_back(filled(rank, static_cast<int>(bytes % 11), bytes));
-        }
-        std::vector<Bytes> got(sizes.size());
-        std::array<Mail, 4> sent;
-        std::array<Mail, 4> received;
-        // Both ranks send all before they receive, and receive in the other order.
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-          sent[i].send(group, data[i], 1 - rank, static_cast<int>(i));
-        }
-        for (std::size_t i = sizes.size(); i-- > 0;) {
-          got[i].resize(sizes[i]);
-          received[i].receive(group, got[i], i % 2 == 0 ? 1 - rank : -1, static_cast<int>(i));
-        }
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-          if (shmemx_group_message_wait(received[i].message) != 0 || shmemx_group_message_wait(sent[i].message) != 0) {
-            return shmemx_error_text();
-          }
-          if (got[i] != filled(1 - rank, static_cast<int>(sizes[i] % 11), sizes[i])) {
-            return "wrong data of " + std::to_string(sizes[i]) + " bytes";
-          }
-          if (shmemx_group_message_source(received[i].message) != 1 - rank) {
-            return "wrong source";
-          }
-        }
-        shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
-        shmemx_group_run(group, &call);
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-          if (sent[i].done != 1 || received[i].done != 1) {
-            return "done was not called once";
-          }
-        }
-        return "";
-      }));
-}
-
-TEST(Group, ManyMessagesGoBackAndForth) {
-  EXPECT_EQ("", run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
-              for (int i = 0; i < 2000; ++i) {
-                const Bytes data = filled(rank, i, static_cast<std::size_t>(i % 700));
-                Bytes got(data.size());
-                Mail out;
-                Mail in;
-                out.send(group, data, (rank + 1) % size, i % 3);
-                in.receive(group, got, (rank + size - 1) % size, i % 3);
-                if (shmemx_group_message_wait(in.message) != 0 || shmemx_group_message_wait(out.message) != 0) {
-                  return shmemx_error_text();
-                }
-                if (got != filled((rank + size - 1) % size, i, got.size())) {
-                  return "wrong data in round " + std::to_string(i);
-                }
-              }
-              return "";
+  EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) {
+              return check_messages(group, rank, true);
             }));
 }
 
+TEST(Group, ManyMessagesGoBackAndForth) {
+  EXPECT_EQ("", run_ranks(3, check_many_messages));
+}
+
 TEST(Group, AMessageThatIsNotWaitedForArrives) {
-  EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
-              Bytes data = filled(0, 1, 4 << 20);
-              Bytes got(data.size());
+  EXPECT_EQ("", run_ranks(2, check_message_not_waited_for));
+}
+
+/// Whether a rank can read the memory of the other one of two.
+bool reads_memory_of_other(shmemx_group_t* group, int rank) {
+  static std::uint64_t same_address_in_both = 0;
+  std::array<pid_t, 2> pids{};
+  std::array<void*, 2> to{pids.data(), &pids[1]};
+  const pid_t mine = ::getpid();
+  const void* const from = &mine;
+  shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLGATHER);
+  call.from = &from;
+  call.to = to.data();
+  call.bytes = sizeof mine;
+  std::uint64_t word = 0;
+  const iovec here{&word, sizeof word};
+  const iovec there{&same_address_in_both, sizeof word};
+  return shmemx_group_run(group, &call) == 0 &&
+         ::process_vm_readv(pids[static_cast<std::size_t>(1 - rank)], &here, 1, &there, 1, 0) == sizeof word;
+}
+
+std::uint64_t direct_messages(shmemx_group_t* group) {
+  shmemx_group_statistics_t now{};
+  return shmemx_group_statistics(group, &now) == 0 ? now.direct_messages : 0;
+}
+
+/// Sends a long message to the other one of two ranks, and receives one.
+std::string swap_long_messages(shmemx_group_t* group, int rank, int number) {
+  constexpr std::size_t kBytes = 1'000'001;
+  const Bytes data = filled(rank, number, kBytes);
+  Bytes got(kBytes);
+  Mail sent;
+  Mail received;
+  sent.send(group, data, 1 - rank, number);
+  received.receive(group, got, 1 - rank, number);
+  if (shmemx_group_message_wait(received.message) != 0 || shmemx_group_message_wait(sent.message) != 0) {
+    return shmemx_error_text();
+  }
+  return got == filled(1 - rank, number, kBytes) ? "" : "wrong data of message " + std::to_string(number);
+}
+
+TEST(Group, LongMessagesAreCopiedOnceIfTheReceiverCanReadThem) {
+  EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) {
+              const bool can = reads_memory_of_other(group, rank);
+              std::string bad;
+              for (int number = 0; number < 4; ++number) {
+                bad += swap_long_messages(group, rank, number);
+              }
+              // The first one shows whether it can.
+              const std::uint64_t direct = direct_messages(group);
+              return direct == (can ? 3U : 0U) ? bad : bad + std::to_string(direct) + " messages were direct";
+            }));
+}
+
+TEST(Group, AMessageWhoseSenderHasGivenItUpIsNotTaken) {
+  const SharedCount gave_up;
+  const SharedCount received;
+  EXPECT_EQ("", run_ranks(2, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+              if (const std::string bad = swap_long_messages(group, rank, 0); !bad.empty()) {
+                return bad;
+              }
+              Bytes data = filled(0, 1, 1'000'001);
               Mail mail;
               if (rank == 0) {
-                mail.send(group, data, 1, 7);
-              } else {
-                mail.receive(group, got, 0, 7);
+                shmemx_group_send(group, data.data(), data.size(), 1, 1, 100'000'000, Mail::count, &mail,
+                                  &mail.message);
+                const int error = shmemx_group_message_wait(mail.message);
+                std::fill(data.begin(), data.end(), std::uint8_t{0xee});
+                gave_up.add();
+                while (received.get() == 0) {  // the buffer stays
+                  std::this_thread::yield();
+                }
+                return error == -ETIMEDOUT ? "" : "the sender got " + std::to_string(error);
               }
-              for (int i = 0; i < 10'000 && shmemx_group_message_test(mail.message) == -EAGAIN; ++i) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              while (gave_up.get() == 0) {
+                std::this_thread::yield();
               }
-              if (shmemx_group_message_test(mail.message) != 0) {
-                return shmemx_error_text();
-              }
-              return rank == 0 || got == data ? "" : "wrong data";
+              mail.receive(group, data, 0, 1, 2'000'000'000);
+              const int error = shmemx_group_message_wait(mail.message);
+              received.add();
+              return error != 0 ? "" : "it was received";
             }));
 }
 

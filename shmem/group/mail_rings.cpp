@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// How messages go through the rings: what the sender puts in, and what the receiver takes out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "shmem/group/mail.hpp"
+#include "shmem/layout/peers.hpp"
+#include "shmem/memory/ordering.hpp"
+
+namespace shmem {
+namespace {
+
+/// Copies into the ring from position `at` on.
+void put(MailRing& ring, std::uint64_t at, const void* from, std::size_t size) {
+  const std::size_t begin = at % MailRing::kRoom;
+  const std::size_t first = std::min(size, MailRing::kRoom - begin);
+  std::memcpy(ring.data.data() + begin, from, first);
+  std::memcpy(ring.data.data(), static_cast<const std::byte*>(from) + first, size - first);
+}
+
+void get(const MailRing& ring, std::uint64_t at, void* to, std::size_t size) {
+  const std::size_t begin = at % MailRing::kRoom;
+  const std::size_t first = std::min(size, MailRing::kRoom - begin);
+  std::memcpy(to, ring.data.data() + begin, first);
+  std::memcpy(static_cast<std::byte*>(to) + first, ring.data.data(), size - first);
+}
+
+}  // namespace
+
+bool Mail::push(int member) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  MailRing& to = ring(job_.me, member);
+  bool moved = false;
+  while (!peer.sends.empty()) {
+    const MessagePointer message = peer.sends.front();
+    // Acquire: pairs with pull(); what it has taken, and copied, has been read.
+    const std::uint64_t taken = to.taken.load(std::memory_order_acquire);
+    if (!peer.direct_head && push_some(peer, to, *message, taken)) {
+      moved = true;
+    }
+    const bool over = peer.direct_head ? taken >= *peer.direct_head : peer.sent == sizeof(Head) + message->size;
+    if (!over) {
+      break;
+    }
+    peer.direct_head.reset();
+    peer.sent = 0;
+    peer.sends.pop_front();
+    end(message);
+  }
+  return moved;
+}
+
+/// As much as there is room for, from the Head on. False: nothing.
+bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t taken) {
+  std::uint64_t written = to.written.load(std::memory_order_relaxed);  // only this process writes it
+  const std::uint64_t before = written;
+  const std::uint64_t end = taken + MailRing::kRoom;
+  if (peer.sent == 0) {
+    if (end - written < sizeof(Head)) {
+      return false;
+    }
+    const Head head{message.size, message.tag, place_of(message, to)};
+    put(to, written, &head, sizeof head);
+    message.begun = true;
+    written += sizeof head;
+    peer.sent = sizeof head;
+    if (!head.place.is_inline()) {
+      peer.direct_head = written;
+    }
+  }
+  if (!peer.direct_head) {
+    const std::size_t at = peer.sent - sizeof(Head);
+    const std::size_t part = std::min<std::size_t>(end - written, message.size - at);
+    if (part != 0) {
+      put(to, written, message.data + at, part);
+    }
+    written += part;
+    peer.sent += part;
+  }
+  to.written.store(written, std::memory_order_release);  // pairs with pull()
+  return written != before;
+}
+
+/// A short message is over when it is in the ring, whether anybody has asked for it or not; one that is longer than the
+/// ring waits for its receiver in any case.
+MessagePlace Mail::place_of(const Message& message, const MailRing& to) const {
+  const bool is_long = message.size > MailRing::kRoom;
+  // Relaxed: only a hint. A message to this member itself can be copied by it only from symmetric memory.
+  const Reads reads = message.peer == job_.me ? Reads::kNo : to.reads.load(std::memory_order_relaxed);
+  return is_long ? places_.place_of(message.data, message.size, reads) : MessagePlace();
+}
+
+bool Mail::wants_from(int member) const {
+  return std::any_of(receives_.begin(), receives_.end(),
+                     [member](const MessagePointer& one) { return one->peer == member || one->peer < 0; });
+}
+
+bool Mail::pull(int member) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  // Without a receiver nothing is taken: the sender waits, unless a message is already coming in.
+  if (!peer.head && !wants_from(member)) {
+    return false;
+  }
+  MailRing& from = ring(member, job_.me);
+  const std::uint64_t taken = from.taken.load(std::memory_order_relaxed);  // only this process writes it
+  // Acquire: pairs with push().
+  const std::size_t there = from.written.load(std::memory_order_acquire) - taken;
+  if (!peer.head) {
+    Head head{};
+    if (there < sizeof head) {
+      return false;
+    }
+    get(from, taken, &head, sizeof head);
+    begin_message(member, head);
+    peer.head = head;
+    peer.have = 0;
+    if (!take_place(member, head)) {
+      return false;
+    }
+    from.taken.store(taken + sizeof head, std::memory_order_release);  // pairs with push()
+  } else if (there != 0) {
+    const std::size_t part = std::min<std::size_t>(there, peer.head->size - peer.have);
+    std::byte* const to = peer.taker ? peer.taker->data : peer.early.back().data.data();
+    if (part != 0) {
+      get(from, taken, to + peer.have, part);
+    }
+    peer.have += part;
+    from.taken.store(taken + part, std::memory_order_release);
+  } else if (peer.have != peer.head->size) {
+    return false;
+  }
+  if (peer.have == peer.head->size) {
+    const MessagePointer taker = std::exchange(peer.taker, nullptr);
+    peer.head.reset();
+    if (taker) {
+      end(taker);
+    } else {
+      peer.early.back().have = peer.early.back().data.size();
+      match(member);
+    }
+  }
+  return true;
+}
+
+/// Looks at where the message is, and copies it from there if it does not follow. False: that is impossible.
+bool Mail::take_place(int member, const Head& head) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  if (head.place.memory == MessagePlace::kInlineWithProof) {
+    const std::uint64_t proof = bell(member).proof.load(std::memory_order_relaxed);
+    ring(member, job_.me).reads.store(places_.try_proof(member, head.place.offset, proof), std::memory_order_relaxed);
+  }
+  if (head.place.is_inline()) {
+    return true;
+  }
+  std::byte* const to = peer.taker ? peer.taker->data : peer.early.back().data.data();
+  std::errc failure = places_.copy(member, head.place, to, head.size);
+  after_reads();
+  if (ring(member, job_.me).withdrawn.load(std::memory_order_relaxed)) {
+    failure = std::errc::operation_canceled;
+  }
+  if (failure == std::errc{}) {
+    peer.have = head.size;
+    ++direct_messages_;
+    return true;
+  }
+  const Error error{failure, fmt::format("shmem: PE {}: a message of {} cannot be copied: {}", job_.me,
+                                         describe_pe(job_, member), std::make_error_code(failure).message())};
+  end_all(error);
+  lost_(error);
+  return false;
+}
+
+/// Finds who takes the message: the first that asked for it, or none yet.
+bool Mail::begin_message(int member, const Head& head) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
+    return (one->peer == member || one->peer < 0) && one->tag == head.tag;
+  });
+  // One of another size has to be taken out of the ring all the same.
+  if (found == receives_.end() || (*found)->size != head.size) {
+    peer.early.push_back({static_cast<int>(head.tag), std::vector<std::byte>(head.size), 0});
+    return false;
+  }
+  peer.taker = *found;
+  peer.taker->peer = member;
+  peer.taker->begun = true;
+  receives_.erase(found);
+  return true;
+}
+
+/// A message that has come in before: has a receiver asked for it by now?
+void Mail::match(int member) {
+  for (auto one = receives_.begin(); one != receives_.end();) {
+    const MessagePointer message = *one++;
+    if (message->peer == member || message->peer < 0) {
+      take_early(message);
+    }
+  }
+}
+
+bool Mail::take_early(const MessagePointer& message) {
+  for (int member = 0; member < job_.size; ++member) {
+    if (message->peer >= 0 && message->peer != member) {
+      continue;
+    }
+    auto& early = peers_[static_cast<std::size_t>(member)].early;
+    for (auto one = early.begin(); one != early.end(); ++one) {
+      const bool whole = one->have == one->data.size();
+      if (one->tag != message->tag || !whole) {
+        continue;
+      }
+      receives_.remove(message);
+      message->peer = member;
+      if (one->data.size() != message->size) {
+        end(message, Error{std::errc::message_size,
+                           fmt::format("shmem: PE {}: a message of PE {} with tag {} has {} bytes; the call that "
+                                       "receives it has room for {}",
+                                       job_.me, member, message->tag, one->data.size(), message->size)});
+      } else {
+        std::memcpy(message->data, one->data.data(), message->size);
+        early.erase(one);
+        end(message);
+        return true;
+      }
+      early.erase(one);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace shmem
