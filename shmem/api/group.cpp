@@ -189,8 +189,8 @@ int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* st
   if (group == nullptr || statistics == nullptr) {
     return code_of(refuse("shmemx_group_statistics", group == nullptr ? "group is NULL" : "statistics is NULL"));
   }
-  const auto [calls, moved, direct_messages] = group->group->statistics();
-  *statistics = {calls, moved.direct_calls, moved.staged_bytes, direct_messages};
+  const auto [calls, direct_calls, staged_bytes, direct_messages] = group->group->statistics();
+  *statistics = {calls, direct_calls, staged_bytes, direct_messages};
   return 0;
 }
 SHMEM_CATCH(int)
@@ -221,7 +221,7 @@ SHMEM_CATCH(int)
 
 int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
   if (message->message->over.load(std::memory_order_acquire)) {
-    return message->message->error ? api::report(*message->message->error) : 0;
+    return message->message->error ? api::report(shmem::Group::in_ranks(*message->message->error)) : 0;
   }
   return code_of(message->group->wait(message->message));
 }

@@ -3,85 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string_view>
 
-#include "shmem/layout/peers.hpp"
+#include "shmem/group/local_group.hpp"
+#include "shmem/group/spanning_group.hpp"
 
 namespace shmem {
 namespace {
 
-// The heap of each member: the word by which the group ends (member 0's is used), then mail, then stages.
-constexpr std::size_t kMailOffset = 4096;
-static_assert(sizeof(JobEndWord) <= kMailOffset);
-/// The steps by which members set something up, as collective calls of the group: its store may be gone.
-class CollectiveSteps final : public Bootstrap {
- public:
-  CollectiveSteps(const Job& job, StagedCollectives& collectives) : job_(job), collectives_(collectives) {}
-
-  [[nodiscard]] int rank() const override { return job_.me; }
-  [[nodiscard]] int size() const override { return job_.size; }
-  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
-    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(job_.size));
-    std::vector<void*> to;
-    for (std::size_t at = 0; at < static_cast<std::size_t>(job_.size); ++at) {
-      to.push_back(all.data() + at * mine.size());
-    }
-    const void* const from = mine.data();
-    StagedCall call;
-    call.kind = StagedCall::kAllgather;
-    call.bytes = mine.size();
-    call.from = &from;
-    call.to = to.data();
-    auto ok = collectives_.run(call);
-    return ok ? Result<std::vector<std::byte>>(std::move(all)) : ok.error();
-  }
-  int abort(int status, const std::string& reason) override { return job_.bootstrap->abort(status, reason); }
-  /// Also once a member has died: between two steps nothing else would notice.
-  [[nodiscard]] std::optional<std::string> aborted() const override {
-    for (int member = 0; member < job_.size; ++member) {
-      if (member != job_.me && is_dead_or_zombie(job_, member)) {
-        return fmt::format("shmem: PE {}: a collective call waited for {}", job_.me, describe_pe(job_, member));
-      }
-    }
-    return job_.bootstrap->aborted();
-  }
-  void leave() override {}
-
- private:
-  const Job& job_;
-  StagedCollectives& collectives_;
-};
-
-/// A half of a stage. Two halves and the data of the program fit into the cache of one processor.
-constexpr std::size_t kHalf = std::size_t{512} << 10;
-/// The most members: each has a block in a half.
+/// Each has a block in a half of a stage.
 constexpr int kMostMembers = 1024;
-
-std::size_t stages_offset(int members) {
-  constexpr std::size_t kPage = 4096;
-  return (kMailOffset + Mail::size_for(members) + kPage - 1) / kPage * kPage;
-}
-
-JobEndWord& end_word(const Job& job) {
-  return *reinterpret_cast<JobEndWord*>(job.memory.heap(0));
-}
-
-std::unique_ptr<Job> make_job(std::unique_ptr<StoreBootstrap> bootstrap, Options options, NodeMemory memory,
-                              const Whereabouts& where) {
-  const int me = bootstrap->rank();
-  const int size = bootstrap->size();
-  auto yield_watch = std::make_unique<YieldWatch>();
-  const WaitPolicy policy = policy_on(where.nodes, size, where.processors, yield_watch.get());
-  return std::make_unique<Job>(Job{.options = std::move(options),
-                                   .bootstrap = std::move(bootstrap),
-                                   .memory = std::move(memory),
-                                   .me = me,
-                                   .size = size,
-                                   .policy = policy,
-                                   .processors = where.processors,
-                                   .yield_watch = std::move(yield_watch)});
-}
 
 }  // namespace
 
@@ -96,60 +27,8 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
   if (!where) {
     return in_ranks(where.error());
   }
-  if (where->nodes.several()) {
-    return in_ranks({std::errc::not_supported,
-                     fmt::format("shmem: a group cannot have members on several nodes: {}", where->nodes.text())});
-  }
-  auto memory =
-      NodeMemory::create(*bootstrap, stages_offset(size) + 2 * kHalf, 0, options.placement, options.bootstrap_timeout);
-  if (!memory) {
-    return in_ranks(memory.error());
-  }
-  options.barrier_warning = std::chrono::milliseconds{0};  // a program's waits may be long, and have their own limits
-  if (options.barrier_tuning.empty()) {
-    options.barrier_tuning = kBuiltIn;  // programs make many groups: none measures barriers
-  }
-  join_store_barriers();
-  StoreBootstrap& steps = *bootstrap;
-  auto job = make_job(std::move(bootstrap), std::move(options), *std::move(memory), *where);
-  introduce(*job);
-  std::unique_ptr<Group> group(new Group(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
-  if (auto ok = group->choose_barriers(steps); !ok) {
-    return in_ranks(ok.error());
-  }
-  return group;
-}
-
-Group::Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
-    : job_(std::move(job)),
-      barriers_(*job_),
-      team_(*job_, TeamMap{0, 1, job_->size}, 0, 0),
-      collectives_(*job_, team_, {stages_offset(job_->size), kHalf}, memories_),
-      mail_(*job_, kMailOffset, memories_, [this](const Error& error) { give_up(error); }) {
-  bootstrap.tell_end_in(end_word(*job_));
-  job_->policy.alarm = bootstrap.alarm();
-}
-
-Result<void> Group::choose_barriers(Bootstrap& steps) {
-  if (auto ok = barriers_.load_tables(); !ok) {
-    return ok;
-  }
-  barriers_.open_port();
-  if (auto ok = steps.barrier(); !ok) {
-    return ok;
-  }
-  if (auto ok = barriers_.settle_ports(); !ok) {
-    return ok;
-  }
-  job_->options.barrier_timeout = job_->options.bootstrap_timeout;
-  if (auto ok = barriers_.equip(team_); !ok) {
-    return ok;
-  }
-  // All members have got a group of the device, or none.
-  if (std::string_view(team_.algorithm()) == "gba") {
-    collectives_.leave_barriers_to_team();
-  }
-  return {};
+  return where->nodes.several() ? SpanningGroup::create(std::move(bootstrap), *where, options)
+                                : LocalGroup::create(std::move(bootstrap), *where, std::move(options));
 }
 
 Error Group::in_ranks(Error error) {
@@ -158,82 +37,12 @@ Error Group::in_ranks(Error error) {
   if (const auto at = error.text.find(kVariable); at != std::string::npos) {
     error.text.erase(at, kVariable.size());
   }
-  // The members of a group are ranks to those who make groups.
   for (std::size_t at = 0; (at = error.text.find("PE", at)) != std::string::npos;) {
     const bool several = error.text.compare(at, 3, "PEs") == 0;
     error.text.replace(at, several ? 3 : 2, several ? "ranks" : "rank");
     at += several ? 5 : 4;
   }
   return error;
-}
-
-void Group::give_up(const Error& error) {
-  const std::scoped_lock lock(ending_);
-  job_->bootstrap->abort(EXIT_FAILURE, error.text);
-}
-
-/// Before a collective call, with running_ held.
-Result<void> Group::begin(std::chrono::nanoseconds timeout) {
-  if (failed_) {
-    return *failed_;
-  }
-  job_->options.barrier_timeout = std::chrono::ceil<std::chrono::milliseconds>(timeout);
-  // Others may have given up this call: it could not be told from one that has come in time.
-  return job_->ended() == std::errc{} ? Result<void>() : was_given_up();
-}
-
-/// The Error of a collective call, with running_ held.
-Error Group::failure_of(const Error& error) {
-  Error told = in_ranks(error);
-  if (!failed_ && (collectives_.has_failed() || job_->ended() != std::errc{})) {
-    failed_ = told;
-    give_up(told);
-  }
-  return told;
-}
-
-Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
-  const std::scoped_lock lock(running_);
-  auto ok = begin(timeout);
-  ok = ok ? collectives_.run(call) : std::move(ok);
-  calls_ += ok ? 1 : 0;
-  return ok ? ok : failure_of(ok.error());
-}
-
-Result<std::shared_ptr<MemberMemory>> Group::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) {
-  const std::scoped_lock lock(running_);
-  if (auto ok = begin(timeout); !ok) {
-    return failure_of(ok.error());
-  }
-  memories_.drop_unused();
-  CollectiveSteps steps(*job_, collectives_);
-  const auto limit = timeout.count() != 0 ? job_->options.barrier_timeout : job_->options.bootstrap_timeout;
-  auto memory = MemberMemory::create(steps, bytes, job_->options.placement, limit);
-  const std::uint64_t number = ++allocations_;  // also of one that has failed: it has failed on all members
-  if (!memory) {
-    return failure_of(memory.error());
-  }
-  memories_.add(number, *memory);
-  return memory;
-}
-
-Group::Statistics Group::statistics() {
-  const std::scoped_lock lock(running_);
-  return {calls_, collectives_.statistics(), mail_.direct_messages()};
-}
-
-Result<void> Group::was_given_up() const {
-  return fail(std::errc::operation_canceled, fmt::format("shmem: PE {}: the group was given up: {}", job_->me,
-                                                         job_->bootstrap->aborted().value_or("no reason is known")));
-}
-
-void Group::post(const MessagePointer& message) {
-  mail_.post(message);
-}
-
-Result<void> Group::wait(const MessagePointer& message) {
-  auto ok = mail_.wait(message);
-  return ok ? ok : in_ranks(ok.error());
 }
 
 }  // namespace shmem

@@ -3,7 +3,10 @@
  * Groups of processes that a program forms itself: collective calls and messages on ordinary memory, for libraries such
  * as torch.distributed. A group needs neither shmem_init nor a launcher, only a key-value store that its members share;
  * a process may be in any number of groups, and ends them in any order. No call ends the process: each returns 0 or a
- * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about. All ranks are on one node.
+ * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about.
+ *
+ * If the ranks are on several nodes, all calls are messages between ranks, through UCX. Such a group has no symmetric
+ * memory, and a message must be received from a certain rank: else -ENOTSUP.
  *
  * After a member has died or did not come in time, all calls on the group fail with that error, on all members. Calls
  * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has
@@ -32,7 +35,8 @@ typedef struct shmemx_group_store_t {
 } shmemx_group_store_t;
 
 /* Collective over the members: ranks 0 to size - 1 with one store, in which no other group has set keys. Errors: those
- * of the store; -EINVAL; -ENOTSUP the ranks are on several nodes; -ENOMEM; -EPROTONOSUPPORT different versions. */
+ * of the store; -EINVAL; -ENOTSUP the ranks are on several nodes, and libshmem was built without UCX; -ENOMEM;
+ * -EPROTONOSUPPORT different versions. */
 SHMEM_API int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size,
                                   shmemx_group_t** group) SHMEM_NOEXCEPT;
 /* Not collective. Calls of this process on the group have ended; messages that are under way fail. */
@@ -87,7 +91,7 @@ typedef struct shmemx_group_call_t {
 
 /* Collective. One thread at a time; members make their calls in the same order. Errors: -EINVAL the calls of the
  * members differ, or cannot be made; -ETIMEDOUT; -EOWNERDEAD a member has died; -ECANCELED another member has seen one
- * of these. */
+ * of these. On several nodes: -ECONNRESET a member has died, has left the group, or cannot be reached. */
 SHMEM_API int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) SHMEM_NOEXCEPT;
 
 /* Symmetric memory: `bytes` > 0 of each member, zero at first, aligned to 2 MiB. Collective like shmemx_group_run; all

@@ -31,6 +31,7 @@ class Messages {
   void send(int pe, const void* from, std::size_t bytes);
   void receive(int pe, void* to, std::size_t bytes);
 
+  [[nodiscard]] const Deadline& deadline() const { return deadline_; }
   [[nodiscard]] std::size_t count() const { return under_way_.size(); }
   /// The failure, if there was one. Does not wait.
   [[nodiscard]] Result<void> outcome() const { return failed_ ? Result<void>(*failed_) : Result<void>(); }

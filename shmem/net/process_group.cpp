@@ -21,7 +21,12 @@ constexpr std::size_t kUnderWay = 16;
 /// Up to this size a gather copies the pieces, instead of sending two messages in rounds that wrap around the list.
 constexpr std::size_t kGatheredInLine = std::size_t{16} << 10;
 
-Deadline deadline_after(ProcessGroup::Limit limit) {
+}  // namespace
+
+ProcessGroup::ProcessGroup(Network& network, std::vector<int> pes, int me, std::uint32_t team)
+    : network_(network), pes_(std::move(pes)), me_(me), team_(team), steps_(message_steps(choice_, size(), me_)) {}
+
+Deadline ProcessGroup::deadline_after(Limit limit) {
   // A longer limit would not fit into the clock, and counts as no limit.
   constexpr std::chrono::hours kForever{24 * 365};
   if (!limit || *limit > kForever) {
@@ -29,11 +34,6 @@ Deadline deadline_after(ProcessGroup::Limit limit) {
   }
   return steady_clock::now() + *limit;
 }
-
-}  // namespace
-
-ProcessGroup::ProcessGroup(Network& network, std::vector<int> pes, int me, std::uint32_t team)
-    : network_(network), pes_(std::move(pes)), me_(me), team_(team), steps_(message_steps(choice_, size(), me_)) {}
 
 Result<void> ProcessGroup::ready(const char* call) const {
   if (failed_) {
@@ -85,7 +85,7 @@ void ProcessGroup::begin_step(Messages& messages, const MessageStep& step) const
 }
 
 Result<void> ProcessGroup::barrier(Limit limit) {
-  return run(kBarrier, deadline_after(limit), [&](Messages& messages) -> Result<void> {
+  return run(kBarrier, limit, [&](Messages& messages) -> Result<void> {
     for (const MessageStep& step : steps_) {
       begin_step(messages, step);
       if (auto ok = messages.wait(); !ok) {
@@ -209,7 +209,7 @@ Result<void> ProcessGroup::broadcast_by_chain(Messages& messages, std::byte* dat
   const bool receives = me_ != root;
   const bool sends = (me_ + 1) % size() != root;
   const auto length = [&](std::size_t offset) { return std::min(segment, bytes - offset); };
-  Messages incoming(network_, tag(false, calls_));
+  Messages incoming(network_, tag(false, calls_), messages.deadline());
   std::size_t awaited = 0;
   for (std::size_t offset = 0; offset < bytes; offset += segment) {
     for (; receives && awaited < bytes && incoming.count() < kUnderWay; awaited += segment) {

@@ -38,6 +38,12 @@ class ProcessGroup {
   [[nodiscard]] int size() const { return static_cast<int>(pes_.size()); }
   [[nodiscard]] int me() const { return me_; }
 
+  /// Of each later call that has no limit of its own, instead of the network's for each wait.
+  void set_limit(Limit limit) { limit_ = limit; }
+  [[nodiscard]] bool has_failed() const { return failed_.has_value(); }
+  /// This member cannot go on with a call that the others have begun: the group has failed.
+  Error give_up(const char* call, const Error& error) { return end(call, error); }
+
   /// How barriers are made from now on; at first npu_v1. The same on all members, between the same two calls.
   void set_barrier(const NodesChoice& choice);
   [[nodiscard]] const NodesChoice& barrier_choice() const { return choice_; }
@@ -99,17 +105,18 @@ class ProcessGroup {
 
   /// Makes one call: `body(messages)` returns a Result<void>.
   template <typename Body>
-  Result<void> run(const char* call, const Deadline& deadline, Body body) {
+  Result<void> run(const char* call, Limit limit, Body body) {
     if (auto ok = ready(call); !ok) {
       return ok;
     }
-    Messages messages(network_, tag(false, ++calls_), deadline);
+    Messages messages(network_, tag(false, ++calls_), deadline_after(limit ? limit : limit_));
     const Result<void> ok = body(messages);
     if (scratch_.size() > kMostKept) {
       scratch_ = {};
     }
     return ok ? ok : end(call, ok.error());
   }
+  static Deadline deadline_after(Limit limit);
   [[nodiscard]] Result<void> ready(const char* call) const;
   [[nodiscard]] Error explained(const char* call, Error error) const;
   /// The group has failed.
@@ -149,6 +156,7 @@ class ProcessGroup {
   const std::uint32_t team_;
   std::uint64_t calls_ = 0;
   std::uint64_t split_barriers_ = 0;
+  Limit limit_;
   NodesChoice choice_{};
   std::vector<MessageStep> steps_;  // of a barrier
   ScratchBuffer scratch_;

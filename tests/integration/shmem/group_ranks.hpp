@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <new>
@@ -65,7 +66,7 @@ class SharedStore {
   struct Entry {
     std::atomic<bool> there;
     std::array<char, 56> key;
-    std::array<char, 1200> value;
+    std::array<char, 4096> value;
   };
   struct Table {
     std::atomic<std::size_t> used;
@@ -97,8 +98,9 @@ using Bytes = std::vector<std::uint8_t>;
 /// What a rank does; "" if all went well.
 using Body = std::function<std::string(shmemx_group_t* group, int rank, int size)>;
 
-/// One process for each rank. Returns what they found wrong, or how they ended.
-inline std::string run_ranks(int size, const Body& body) {
+/// One process for each rank. Returns what they found wrong, or how they ended. `hosts`: where ranks take themselves to
+/// be, in turn; none: all on one node.
+inline std::string run_ranks(int size, const Body& body, const std::vector<const char*>& hosts = {}) {
   SharedStore store;
   std::vector<std::pair<pid_t, int>> ranks;
   for (int rank = 0; rank < size; ++rank) {
@@ -108,6 +110,9 @@ inline std::string run_ranks(int size, const Body& body) {
     }
     const pid_t pid = ::fork();
     if (pid == 0) {
+      if (!hosts.empty()) {
+        ::setenv("SHMEM_HOST_ID", hosts[static_cast<std::size_t>(rank) % hosts.size()], 1);
+      }
       shmemx_group_t* group = nullptr;
       const shmemx_group_store_t calls = store.calls();
       std::string text;

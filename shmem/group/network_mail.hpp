@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between two members of a group on several nodes, matched by tag, through the network.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/group/mail.hpp"
+#include "shmem/net/network.hpp"
+
+namespace shmem {
+
+/// One member's end. Thread-safe. Messages make progress by a thread that exists from the first message on that was not
+/// over at once, and while any thread waits for one.
+class NetworkMail {
+ public:
+  /// `network` outlives stop().
+  NetworkMail(Network& network, int me) : network_(network), me_(me) {}
+  NetworkMail(const NetworkMail&) = delete;
+  NetworkMail& operator=(const NetworkMail&) = delete;
+  ~NetworkMail() {
+    stop({std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"});
+  }
+
+  /// Begins a message. The sender must be named: not_supported for a message of any member.
+  void post(const MessagePointer& message);
+  /// Until it is over. Returns its Error.
+  Result<void> wait(const MessagePointer& message);
+  /// Messages that are not over fail, as do all later ones. From now on this does not use the network.
+  void stop(const Error& why);
+
+ private:
+  struct UnderWay {
+    MessagePointer message;
+    std::uint64_t request;
+  };
+
+  // Under mutex_.
+  Result<std::uint64_t> begin(const Message& message);
+  bool poll();
+  std::optional<Result<void>> outcome_of(const UnderWay& one);
+  [[nodiscard]] Error explained(const Message& message, const Error& error) const;
+  void end(Message& message, const Result<void>& outcome);
+
+  void serve();
+  /// Calls what end() has kept, without locks.
+  void announce();
+
+  Network& network_;
+  const int me_;
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::list<UnderWay> under_way_;
+  std::vector<std::function<void()>> ended_;
+  std::optional<Error> stopped_;
+  std::optional<HelperThread> thread_;
+};
+
+}  // namespace shmem

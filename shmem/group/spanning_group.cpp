@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/group/spanning_group.hpp"
+
+#include <fmt/format.h>
+
+#include "shmem/layout/job.hpp"
+
+namespace shmem {
+namespace {
+
+/// How long a member that ends waits for the others.
+constexpr std::chrono::seconds kGoodbye{1};
+
+NetworkSettings settings_of(const Whereabouts& where, const Options& options, int me, int size, YieldWatch* watch) {
+  NetworkSettings settings{.segments = {}, .is_remote = {}, .names = {}};
+  settings.policy = policy_on(where.nodes, static_cast<int>(where.nodes.here.size()), where.processors, watch);
+  settings.rdma_only = options.network_require == NetworkUse::kRdma;
+  for (int pe = 0; pe < size; ++pe) {
+    settings.is_remote.push_back(pe != me);
+    settings.names.push_back(fmt::format("PE {} (on {})", pe, where.nodes.host(pe)));
+  }
+  return settings;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Group>> SpanningGroup::create(std::unique_ptr<StoreBootstrap> bootstrap,
+                                                     const Whereabouts& where, const Options& options) {
+  std::unique_ptr<SpanningGroup> group(  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory)
+      new SpanningGroup(std::move(bootstrap), where.nodes.text()));
+  if (auto ok = group->connect(where, options); !ok) {
+    return group->failure_of(ok.error());
+  }
+  return std::unique_ptr<Group>(std::move(group));
+}
+
+Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& options) {
+  yield_watch_ = std::make_unique<YieldWatch>();
+  auto network = make_network(*bootstrap_, settings_of(where, options, bootstrap_->rank(), size(), yield_watch_.get()));
+  if (!network) {
+    return network.error();
+  }
+  network_ = *std::move(network);
+  mail_ = std::make_unique<NetworkMail>(*network_, bootstrap_->rank());
+  collectives_ = std::make_unique<MessageCollectives>(*network_, bootstrap_->rank(), size());
+  // The first call connects each member with each: later on a closed connection means that a member has gone.
+  return collectives_->run(StagedCall{}, options.bootstrap_timeout);
+}
+
+SpanningGroup::~SpanningGroup() {
+  if (!failed_ && collectives_) {
+    static_cast<void>(collectives_->run(StagedCall{}, kGoodbye));
+  }
+  collectives_.reset();
+  mail_.reset();
+}
+
+/// Before a collective call, with running_ held: other members may have begun it, and given it up since.
+Result<void> SpanningGroup::begin() {
+  if (failed_) {
+    return *failed_;
+  }
+  // UCX tells of a closed connection some calls after it has found out.
+  constexpr int kMost = 100;
+  constexpr int kIdle = 3;
+  for (int look = 0, idle = 0; look < kMost && idle < kIdle; ++look) {
+    idle += network_->advance() ? 0 : 1;
+  }
+  const auto lost = network_->lost();
+  return lost ? Result<void>(*lost) : Result<void>();
+}
+
+/// The Error of a collective call, with running_ held.
+Error SpanningGroup::failure_of(const Error& error) {
+  Error told = in_ranks(error);
+  if (!failed_ && (!collectives_ || collectives_->has_failed() || network_->lost())) {
+    failed_ = told;
+    collectives_.reset();
+    if (mail_) {
+      mail_->stop(told);
+    }
+    network_.reset();
+  }
+  return told;
+}
+
+Result<void> SpanningGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+  const std::scoped_lock lock(running_);
+  auto ok = begin();
+  ok = ok ? collectives_->run(call, timeout) : std::move(ok);
+  calls_ += ok ? 1 : 0;
+  return ok ? ok : failure_of(ok.error());
+}
+
+Result<std::shared_ptr<MemberMemory>> SpanningGroup::allocate(std::size_t /*bytes*/,
+                                                              std::chrono::nanoseconds /*timeout*/) {
+  return in_ranks(fail(std::errc::not_supported,
+                       fmt::format("shmem: PE {}: a group with members on several nodes has no symmetric memory: {}",
+                                   bootstrap_->rank(), nodes_)));
+}
+
+Group::Statistics SpanningGroup::statistics() {
+  const std::scoped_lock lock(running_);
+  return {calls_, 0, 0, 0};
+}
+
+void SpanningGroup::post(const MessagePointer& message) {
+  mail_->post(message);
+}
+
+Result<void> SpanningGroup::wait(const MessagePointer& message) {
+  auto ok = mail_->wait(message);
+  return ok ? ok : in_ranks(ok.error());
+}
+
+}  // namespace shmem

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups with ranks on several nodes: processes of this machine that take themselves to be elsewhere.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include "tests/integration/shmem/group_checks.hpp"
+
+namespace {
+
+using namespace group_ranks;
+
+class GroupOnNodes : public ::testing::Test {
+ protected:
+  /// Runs ranks on two nodes. Skips the test if libshmem was built without UCX.
+  static void expect(const std::string& expected, int size, const Body& body) {
+    const std::string all = run_ranks(size, body, {"kiwi", "lemon"});
+    if (all.find("built without UCX") != std::string::npos) {
+      GTEST_SKIP() << "libshmem was built without UCX";
+    }
+    EXPECT_EQ(expected, all) << size;
+  }
+};
+
+TEST_F(GroupOnNodes, CollectivesMoveAndCombineAllSizes) {
+  for (const int size : {2, 3, 4}) {
+    expect("", size, check_all_kinds);
+  }
+}
+
+TEST_F(GroupOnNodes, AlltoallTakesSizesThatDiffer) {
+  expect("", 3, check_alltoall);
+}
+
+TEST_F(GroupOnNodes, AlltoallInPlaceReadsAllBeforeItWrites) {
+  expect("", 2, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    constexpr std::size_t kBytes = 100'000;
+    Bytes data = filled(rank, 0, kBytes);
+    const Bytes second = filled(rank, 1, kBytes);
+    data.insert(data.end(), second.begin(), second.end());
+    const std::vector<const void*> from{data.data(), data.data() + kBytes};
+    const std::vector<void*> to{data.data(), data.data() + kBytes};
+    const std::vector<std::uint64_t> bytes(static_cast<std::size_t>(size), kBytes);
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLTOALL);
+    call.from = from.data();
+    call.to = to.data();
+    call.from_bytes = bytes.data();
+    call.to_bytes = bytes.data();
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    Bytes expected = filled(0, rank, kBytes);
+    const Bytes rest = filled(1, rank, kBytes);
+    expected.insert(expected.end(), rest.begin(), rest.end());
+    return data == expected ? "" : "wrong data";
+  });
+}
+
+TEST_F(GroupOnNodes, CallsThatDifferFailOnAllRanksAndTheGroupGoesOn) {
+  expect("", 3, check_calls_that_differ);
+}
+
+TEST_F(GroupOnNodes, ADeadRankIsNamedToAllAndTheSurvivorsFormANewGroup) {
+  SharedStore second;
+  expect("rank 2:  (status 9)\n", 3, [&](shmemx_group_t* group, int rank, int size) -> std::string {
+    if (auto bad = check_kind(group, SHMEMX_GROUP_ALLREDUCE, rank, size, 3000, 0); !bad.empty()) {
+      return bad;
+    }
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    Bytes data(2 << 20);
+    void* place = data.data();
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLREDUCE);
+    call.from = &place;
+    call.to = &place;
+    call.bytes = data.size();
+    const int error = shmemx_group_run(group, &call);
+    const std::string text = shmemx_error_text();
+    if (error != -ECONNRESET || text.find("rank 2 (on ") == std::string::npos) {
+      return "got " + std::to_string(error) + ": " + text;
+    }
+    std::string bad = expect_failure(group, call, ECONNRESET, {text});
+    shmemx_group_t* next = nullptr;
+    const shmemx_group_store_t calls = second.calls();
+    if (shmemx_group_create(&calls, rank, 2, &next) != 0) {
+      return std::string("new group: ") + shmemx_error_text();
+    }
+    bad += check_kind(next, SHMEMX_GROUP_ALLREDUCE, rank, 2, 3000, 0);
+    shmemx_group_destroy(next);
+    return bad;
+  });
+}
+
+/// The ranks that were in time leave the group, which ends the wait of the late one.
+TEST_F(GroupOnNodes, ATimeoutNamesTheRankThatDidNotCome) {
+  const SharedCount gave_up;
+  expect("", 3, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    if (rank == 1) {
+      while (gave_up.get() < 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      return expect_failure(group, call, ECONNRESET, {"rank", "is lost"});
+    }
+    call.timeout_ns = 200'000'000;
+    const int error = shmemx_group_run(group, &call);
+    const std::string text = shmemx_error_text();
+    gave_up.add();
+    // The other rank may have left before.
+    const bool late = error == -ETIMEDOUT && text.find("rank 1 (on ") != std::string::npos;
+    return late || (error == -ECONNRESET && text.find("is lost") != std::string::npos) ? "" : text;
+  });
+}
+
+TEST_F(GroupOnNodes, MessagesAreMatchedByTagInAnyOrderAndSize) {
+  expect("", 2, [](shmemx_group_t* group, int rank, int /*size*/) { return check_messages(group, rank, false); });
+}
+
+TEST_F(GroupOnNodes, ManyMessagesGoBackAndForth) {
+  expect("", 3, check_many_messages);
+}
+
+TEST_F(GroupOnNodes, AMessageThatIsNotWaitedForArrives) {
+  expect("", 2, check_message_not_waited_for);
+}
+
+TEST_F(GroupOnNodes, MessagesFailWithNamesOfRanks) {
+  expect("rank 1:  (status 9)\n", 2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    Bytes data(64);
+    if (rank == 1) {
+      const Bytes longer(100);
+      Mail sent;
+      sent.send(group, longer, 0, 2);
+      shmemx_group_message_wait(sent.message);
+      shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+      shmemx_group_run(group, &call);
+      ::raise(SIGKILL);
+    }
+    Mail late;
+    late.receive(group, data, 1, 1, 100'000'000);
+    if (shmemx_group_message_wait(late.message) != -ETIMEDOUT ||
+        std::string(shmemx_error_text()).find("from rank 1") == std::string::npos) {
+      return std::string("timeout: ") + shmemx_error_text();
+    }
+    Mail other;
+    other.receive(group, data, 1, 2);
+    if (shmemx_group_message_wait(other.message) != -EMSGSIZE ||
+        std::string(shmemx_error_text()).find("its buffer of 64 bytes") == std::string::npos) {
+      return std::string("size: ") + shmemx_error_text();
+    }
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    shmemx_group_run(group, &call);
+    Mail last;
+    last.receive(group, data, 1, 3);
+    const int error = shmemx_group_message_wait(last.message);
+    const std::string text = shmemx_error_text();
+    return error == -ECONNRESET && text.find("from rank 1 (on ") != std::string::npos && last.done == 1 ? "" : text;
+  });
+}
+
+TEST_F(GroupOnNodes, WhatNeedsOneNodeIsRefused) {
+  expect("", 2, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    shmemx_group_memory_t* memory = nullptr;
+    const int error = shmemx_group_allocate(group, 4096, 1'000'000'000, &memory);
+    const std::string text = shmemx_error_text();
+    if (error != -ENOTSUP || text.find("no symmetric memory: rank 0 is on") == std::string::npos) {
+      return text;
+    }
+    Bytes data(8);
+    Mail any;
+    any.receive(group, data, -1, 1);
+    if (shmemx_group_message_wait(any.message) != -ENOTSUP || any.done != 1) {
+      return std::string("message: ") + shmemx_error_text();
+    }
+    return check_kind(group, SHMEMX_GROUP_BROADCAST, rank, size, 3000, 0);
+  });
+}
+
+}  // namespace
