@@ -179,11 +179,24 @@ void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) noexcept 
   return memory->memory->mine();
 }
 
+void* shmemx_group_memory_of(const shmemx_group_memory_t* memory, int rank) noexcept {
+  return rank >= 0 && rank < memory->memory->members() ? memory->memory->part(rank) : nullptr;
+}
+
 void shmemx_group_memory_free(shmemx_group_memory_t* memory) noexcept {
   if (const std::unique_ptr<shmemx_group_memory_t> owner(memory); owner) {
     owner->memory->release();
   }
 }
+
+int shmemx_group_check(shmemx_group_t* group, int rank) noexcept try {
+  if (group == nullptr || rank < 0 || rank >= group->group->size()) {
+    return code_of(refuse("shmemx_group_check",
+                          group == nullptr ? "group is NULL" : fmt::format("there is no rank {} in this group", rank)));
+  }
+  return code_of(group->group->check(rank));
+}
+SHMEM_CATCH(int)
 
 int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) noexcept try {
   if (group == nullptr || statistics == nullptr) {

@@ -31,6 +31,8 @@ class Group {
   /// Collective: symmetric memory, of which calls use buffers where they are. It outlives the group. After a call has
   /// failed, other members may still write to buffers of that call.
   virtual Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) = 0;
+  /// Not collective, any thread: an Error if the group has failed, or that member's process has ended.
+  [[nodiscard]] virtual Result<void> check(int rank) = 0;
   struct Statistics {
     std::uint64_t calls;  // collective ones without an Error
     std::uint64_t direct_calls;

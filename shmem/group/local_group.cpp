@@ -205,6 +205,18 @@ Result<std::shared_ptr<MemberMemory>> LocalGroup::allocate(std::size_t bytes, st
   return memory;
 }
 
+Result<void> LocalGroup::check(int rank) {
+  if (job_->ended() != std::errc{}) {
+    return in_ranks(was_given_up().error());
+  }
+  if (rank == job_->me || !is_dead_or_zombie(*job_, rank)) {
+    return {};
+  }
+  return in_ranks({std::errc::owner_dead, fmt::format("shmem: PE {}: the group has lost {}; end it, and make a new one "
+                                                      "of the PEs that are left",
+                                                      job_->me, describe_pe(*job_, rank))});
+}
+
 Group::Statistics LocalGroup::statistics() {
   const std::scoped_lock lock(running_);
   const StagedStatistics& moved = collectives_.statistics();

@@ -24,6 +24,7 @@ class LocalGroup final : public Group {
   [[nodiscard]] int size() const override { return job_->size; }
   Result<void> run(const StagedCall& call, std::chrono::nanoseconds timeout) override;
   Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) override;
+  [[nodiscard]] Result<void> check(int rank) override;
   [[nodiscard]] Statistics statistics() override;
   void post(const MessagePointer& message) override;
   Result<void> wait(const MessagePointer& message) override;

@@ -99,6 +99,11 @@ Result<std::shared_ptr<MemberMemory>> SpanningGroup::allocate(std::size_t /*byte
                                    bootstrap_->rank(), nodes_)));
 }
 
+Result<void> SpanningGroup::check(int /*rank*/) {
+  const std::scoped_lock lock(running_);
+  return failed_ ? Result<void>(*failed_) : Result<void>();
+}
+
 Group::Statistics SpanningGroup::statistics() {
   const std::scoped_lock lock(running_);
   return {calls_, 0, 0, 0};

@@ -27,6 +27,7 @@ class SpanningGroup final : public Group {
   Result<void> run(const StagedCall& call, std::chrono::nanoseconds timeout) override;
   /// There is none: not_supported.
   Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) override;
+  [[nodiscard]] Result<void> check(int rank) override;
   [[nodiscard]] Statistics statistics() override;
   void post(const MessagePointer& message) override;
   Result<void> wait(const MessagePointer& message) override;

@@ -105,8 +105,14 @@ typedef struct shmemx_group_memory_t shmemx_group_memory_t;
 SHMEM_API int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
                                     shmemx_group_memory_t** memory) SHMEM_NOEXCEPT;
 SHMEM_API void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
+/* The memory of another member, for loads and stores, until this process frees its own. NULL: there is no such rank. */
+SHMEM_API void* shmemx_group_memory_of(const shmemx_group_memory_t* memory, int rank) SHMEM_NOEXCEPT;
 /* Not collective. No call of this process uses it any more. */
 SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
+
+/* For programs that wait in symmetric memory for a store of another member: look from time to time. Not collective, any
+ * thread. 0: the process of that member is there; -EOWNERDEAD it has ended; -ECANCELED the group has failed. */
+SHMEM_API int shmemx_group_check(shmemx_group_t* group, int rank) SHMEM_NOEXCEPT;
 
 /* What this member has done since the group was created. */
 typedef struct shmemx_group_statistics_t {

@@ -99,8 +99,13 @@ Result<base::Mapping> map_file(const Result<HeapFile>& file, std::size_t total) 
 
 }  // namespace
 
-MemberMemory::MemberMemory(base::Mapping mapping, std::size_t size, std::size_t stride, int me)
-    : mapping_(std::move(mapping)), size_(size), stride_(stride), me_(me), owner_(::getpid()) {}
+MemberMemory::MemberMemory(base::Mapping mapping, std::size_t size, std::size_t stride, const Bootstrap& members)
+    : mapping_(std::move(mapping)),
+      size_(size),
+      stride_(stride),
+      me_(members.rank()),
+      members_(members.size()),
+      owner_(::getpid()) {}
 
 Result<std::shared_ptr<MemberMemory>> MemberMemory::create(Bootstrap& members, std::size_t bytes,
                                                            PlacementRequest request, std::chrono::milliseconds limit) {
@@ -127,7 +132,7 @@ Result<std::shared_ptr<MemberMemory>> MemberMemory::create(Bootstrap& members, s
   auto mapping = map_file(file, total);
   std::shared_ptr<MemberMemory> memory;
   if (mapping) {
-    memory.reset(new MemberMemory(*std::move(mapping), bytes, stride, members.rank()));
+    memory.reset(new MemberMemory(*std::move(mapping), bytes, stride, members));
     // Before any member touches its part, which the last step is for.
     place(memory->mine(), stride, request.numa, system_numa());
     if (file->pages == PageKind::kThp) {

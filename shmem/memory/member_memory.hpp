@@ -31,6 +31,7 @@ class MemberMemory {
     return mapping_.data() + kHeader + static_cast<std::size_t>(member) * stride_;
   }
   [[nodiscard]] std::byte* mine() const { return part(me_); }
+  [[nodiscard]] int members() const { return members_; }
   /// Of each part.
   [[nodiscard]] std::size_t size() const { return size_; }
 
@@ -43,7 +44,7 @@ class MemberMemory {
   /// In front of the parts, so that each begins where a huge page may.
   static constexpr std::size_t kHeader = std::size_t{2} << 20;
 
-  MemberMemory(base::Mapping mapping, std::size_t size, std::size_t stride, int me);
+  MemberMemory(base::Mapping mapping, std::size_t size, std::size_t stride, const Bootstrap& members);
   /// The members that have not released their parts.
   [[nodiscard]] std::atomic<int>& holders() const { return *reinterpret_cast<std::atomic<int>*>(mapping_.data()); }
 
@@ -51,6 +52,7 @@ class MemberMemory {
   const std::size_t size_;
   const std::size_t stride_;
   const int me_;
+  const int members_;
   const pid_t owner_;
 };
 

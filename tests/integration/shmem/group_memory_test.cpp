@@ -293,6 +293,37 @@ TEST(GroupMemory, FreedMemoryGoesBackAndOutlivesItsGroup) {
             }));
 }
 
+/// Writes to the memory of the next rank, and waits for the store of the one before; rank 2 dies instead.
+TEST(GroupMemory, MembersReadAndWriteTheMemoryOfEachOtherAndSeeThatOneHasDied) {
+  const std::string all = run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    const Memory memory = allocate(group, 4096);
+    if (!memory || shmemx_group_memory_of(memory.get(), rank) != bytes_of(memory) ||
+        shmemx_group_memory_of(memory.get(), -1) != nullptr || shmemx_group_memory_of(memory.get(), 3) != nullptr) {
+      return "wrong addresses";
+    }
+    if (shmemx_group_check(group, 3) != -EINVAL || shmemx_group_check(group, rank) != 0) {
+      return std::string("check: ") + shmemx_error_text();
+    }
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    auto* const next = static_cast<std::atomic<int>*>(shmemx_group_memory_of(memory.get(), (rank + 1) % size));
+    const auto* const mine = reinterpret_cast<std::atomic<int>*>(bytes_of(memory));
+    next->store(1 + rank);
+    const int before = (rank + size - 1) % size;
+    int error = 0;
+    while (mine->load() == 0 && error == 0) {
+      error = shmemx_group_check(group, before);
+    }
+    const std::string text = error != 0 ? shmemx_error_text() : "";
+    if (before == 2) {
+      return error == -EOWNERDEAD && text.find("rank 2") != std::string::npos ? "" : std::to_string(error) + text;
+    }
+    return mine->load() == 1 + before ? "" : text;
+  });
+  EXPECT_EQ("rank 2:  (status 9)\n", all);
+}
+
 TEST(GroupMemory, ARankThatDiesIsNamed) {
   const std::string all = run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
     const Memory memory = allocate(group, kRoom);
