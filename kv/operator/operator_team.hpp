@@ -12,7 +12,7 @@
 
 namespace shmem::kv {
 
-/// Why another PE has failed, for messages.
+/// Why a wait, or another PE, has failed, for messages.
 inline std::string reason_text(std::errc error) {
   switch (error) {
     case std::errc::timed_out:
@@ -62,6 +62,11 @@ class OperatorTeam {
   [[nodiscard]] virtual CoreGroup::Check watch(int partner) const = 0;
   /// Why the job was ended, if it was.
   [[nodiscard]] virtual std::string why_ended() const = 0;
+  /// "the job was ended: PE 1 (pid 7) was killed by signal 9 (Killed)".
+  [[nodiscard]] std::string explain(std::errc error) const {
+    const std::string ended = error == std::errc::operation_canceled ? why_ended() : "";
+    return reason_text(error) + (ended.empty() ? "" : ": " + ended);
+  }
   /// Collective: returns when all PEs of the team have called it.
   virtual Result<void> sync() = 0;
 

@@ -233,7 +233,7 @@ Error PairShuffle::explain(const Prepared& call, const Report& report) const {
         return fail(std::errc::invalid_argument, text + "the two have different pair tables or caches");
       }
       return fail(std::errc::connection_aborted, fmt::format("{}PE {} gave up: {} (its own message says why)", text,
-                                                             partner, reason_text(report.error)));
+                                                             partner, team_.explain(report.error)));
     case Report::Stage::kOutOfStep:
       return fail(report.error,
                   fmt::format("{}PE {} has gone on to a later call: all PEs make the same calls", text, partner));
@@ -241,10 +241,8 @@ Error PairShuffle::explain(const Prepared& call, const Report& report) const {
     case Report::Stage::kDone:
       break;
   }
-  const bool ended = report.error == std::errc::operation_canceled;
-  return fail(report.error,
-              fmt::format("{}waited for PE {}{}; {}{}", text, partner, sends ? " to be ready" : "'s blocks",
-                          reason_text(report.error), ended ? ": " + team_.why_ended() : ""));
+  return fail(report.error, fmt::format("{}waited for PE {}{}; {}", text, partner, sends ? " to be ready" : "'s blocks",
+                                        team_.explain(report.error)));
 }
 
 }  // namespace shmem::kv

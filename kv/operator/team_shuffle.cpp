@@ -249,7 +249,7 @@ Result<void> TeamShuffle::compare() const {
     if (published->error != 0) {
       return fail(std::errc::connection_aborted,
                   fmt::format("PE {} gave up: {} (its own message says why); nothing has moved", pe,
-                              reason_text(static_cast<std::errc>(published->error))));
+                              team_.explain(static_cast<std::errc>(published->error))));
     }
     all.push_back(*published);
   }

@@ -177,6 +177,16 @@ TEST_F(PairErrors, APartnerThatDoesNotComeIsNamedAfterATimeout) {
   expect_nothing_moved_and_works_again();
 }
 
+TEST_F(PairErrors, TheReasonOfTheEndOfTheJobIsTold) {
+  played_.why_ended = "PE 7 was killed";
+  EXPECT_THAT(run_alone(0, kZeroSendsToOne, kTwoBlocks[0]),
+              an_error(std::errc::operation_canceled, "to be ready; the job was ended: PE 7 was killed"));
+  EXPECT_THAT(run_alone(1, kZeroSendsToOne, {}),
+              an_error(std::errc::connection_aborted, "PE 0 gave up: the job was ended: PE 7 was killed"));
+  played_.why_ended.clear();
+  expect_nothing_moved_and_works_again();
+}
+
 TEST_F(PairErrors, APartnerWithMoreCallsIsNamed) {
   const std::vector<std::int64_t> idle{0, 1, 1, 1};
   EXPECT_EQ(run_alone(1, idle, {}).text, "");

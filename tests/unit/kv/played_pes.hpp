@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kv/operator/operator.hpp"
@@ -69,6 +70,8 @@ class PlayedPes {
 
   /// Calls that wait longer fail.
   std::chrono::milliseconds time_limit{60'000};
+  /// If not empty, the job was ended: calls that wait fail.
+  std::string why_ended{};
   /// Called by a PE after a sync.
   std::function<void(int pe)> after_sync{};
   /// The number of PEs that are in a sync now.

@@ -52,8 +52,15 @@ std::uint64_t PlayedTeam::offset(const void* mine) const {
 }
 
 shmem::CoreGroup::Check PlayedTeam::watch(int /*partner*/) const {
+  if (!pes_.why_ended.empty()) {
+    return [] { return std::errc::operation_canceled; };
+  }
   const auto end = shmem::Clock::now() + pes_.time_limit;
   return [end] { return shmem::Clock::now() < end ? std::errc{} : std::errc::timed_out; };
+}
+
+std::string PlayedTeam::why_ended() const {
+  return pes_.why_ended;
 }
 
 Result<void> PlayedTeam::sync() {

@@ -36,7 +36,7 @@ class PlayedTeam final : public shmem::kv::OperatorTeam {
   [[nodiscard]] bool is_symmetric(const std::byte* mine, std::size_t bytes) const override;
   [[nodiscard]] std::uint64_t offset(const void* mine) const override;
   [[nodiscard]] shmem::CoreGroup::Check watch(int partner) const override;
-  [[nodiscard]] std::string why_ended() const override { return ""; }
+  [[nodiscard]] std::string why_ended() const override;
   shmem::Result<void> sync() override;
 
   [[nodiscard]] bool has_remote(const void* mine, std::size_t bytes, int pe) const override;
