@@ -171,7 +171,9 @@ void Members::attach_waiting() {
 }
 
 void Members::set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer) {
-  by_seat_[seat] = std::move(peer);
+  if (std::shared_ptr<Peer> gone = std::exchange(by_seat_[seat], std::move(peer)); gone != nullptr) {
+    disposal_.add(std::move(gone));  // now: the last list that has it may be a call's
+  }
   PeerList list;
   std::copy_if(by_seat_.begin(), by_seat_.end(), std::back_inserter(list),
                [](const auto& one) { return one != nullptr; });

@@ -16,6 +16,7 @@
 
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
+#include "kv/service/disposal.hpp"
 #include "kv/service/leases.hpp"
 #include "kv/service/memory.hpp"
 #include "kv/service/peer.hpp"
@@ -119,6 +120,7 @@ class Members {
   std::vector<std::unique_ptr<Reader>> readers_;
   std::map<std::uint32_t, Region> regions_;
 
+  Disposal disposal_;               // has the peers that have gone
   mutable std::mutex peers_mutex_;  // for the next
   Peers peers_ = std::make_shared<const PeerList>();
 
@@ -126,7 +128,7 @@ class Members {
   std::condition_variable joined_changed_;
   bool joined_ = false;
 
-  // Of the thread.
+  // Only the thread uses these.
   std::array<std::shared_ptr<Peer>, kMostMembers> by_seat_;
   std::vector<Pending> pending_;
   std::vector<std::uint32_t> wanted_;  // seats to connect to now

@@ -56,13 +56,15 @@ Peer::Peer(Channel channel, std::uint32_t seat, const Message& welcome, Director
       leases_(std::move(leases), welcome.quota),
       channel_(std::move(channel)) {}
 
-std::errc Peer::take(Received received) {
+std::errc Peer::take(Received received, std::vector<Memory>& unused) {
   const Message& message = received.message;
   if (message.member != id_) {
     return std::errc::protocol_error;
   }
   if (message.kind == Kind::kGone) {
-    memories_.erase(message.number);
+    if (auto gone = memories_.extract(message.number)) {
+      unused.push_back(std::move(gone.mapped()));
+    }
     return {};
   }
   if (message.kind != Kind::kRegion || memories_.size() >= kMostRegions || !received.files[0]) {
@@ -78,12 +80,13 @@ std::errc Peer::take(Received received) {
 }
 
 std::errc Peer::receive() {
+  std::vector<Memory> unused;  // unmapped after the lock has been released: that takes long
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < kMostMessages; ++i) {
     std::optional<Received> received;
     std::errc error = channel_.receive(received);
     if (error == std::errc{} && received) {
-      error = take(*std::move(received));
+      error = take(*std::move(received), unused);
     }
     if (error != std::errc{}) {
       end();

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
@@ -59,7 +60,8 @@ class Peer {
   bool lease(Block& block, std::uint32_t lease_ms);
   /// Null: the member has no such region.
   Memory memory(std::uint32_t region);
-  std::errc take(Received received);
+  /// Memory that its owner has taken back goes to `unused`.
+  std::errc take(Received received, std::vector<Memory>& unused);
   std::errc refuse() {
     add(refusals_);
     return std::errc::bad_message;
