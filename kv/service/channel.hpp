@@ -21,11 +21,11 @@ constexpr std::uint32_t kMostMembers = 64;
 constexpr std::size_t kMostNameBytes = 48;
 
 /// The first bytes of each message. It changes with the protocol, or with what is in shared memory.
-constexpr std::uint32_t kProtocol = 0x6b'76'78'01;
+constexpr std::uint32_t kProtocol = 0x6b'76'78'02;
 
 enum class Kind : std::uint32_t {
   kHello = 1,    // a reader's first message: `number` is its seat
-  kWelcome = 2,  // the answer: slots, quota; descriptors: directory, leases
+  kWelcome = 2,  // the answer, after its regions: slots, quota; descriptors: directory, leases
   kRegion = 3,   // memory was registered: `number`, range; descriptor: its file
   kGone = 4      // memory was unregistered: `number`
 };

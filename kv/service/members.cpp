@@ -142,7 +142,7 @@ void Members::attach(std::uint32_t seat) {
   }
   auto channel = Channel::connect(exchange_, seat);
   if (channel && channel->send(message(Kind::kHello, this->seat())) == std::errc{}) {
-    pending_.push_back({*std::move(channel), seat});
+    pending_.push_back({*std::move(channel), seat, {}});
   } else if (!channel && channel.error().code == std::errc::permission_denied) {
     add(counters_.refused);
   } else if (!channel && channel.error().code != std::errc::connection_refused) {
@@ -198,12 +198,28 @@ void Members::read_peers(const Events& events) {
   }
 }
 
+/// Keeps the regions before it. Nothing: it has not come yet.
+std::errc Members::receive_answer(Pending& pending, std::optional<Received>& answer) {
+  for (;;) {
+    std::optional<Received> received;
+    const auto error = pending.channel.receive(received);
+    if (error != std::errc{} || !received || received->message.kind != Kind::kRegion) {
+      answer = std::move(received);
+      return error;
+    }
+    if (pending.regions.size() == kMostRegions) {
+      return std::errc::protocol_error;
+    }
+    pending.regions.push_back(*std::move(received));
+  }
+}
+
 void Members::read_pending(const Events& events) {
   std::vector<Pending> rest;
   for (std::size_t i = 0; i < events.pending(); ++i) {
     Pending& pending = pending_[i];
     std::optional<Received> received;
-    const auto error = events.of_pending(i) ? pending.channel.receive(received) : std::errc{};
+    const auto error = events.of_pending(i) ? receive_answer(pending, received) : std::errc{};
     if (error != std::errc{}) {
       if (error != std::errc::connection_reset) {
         add(counters_.refused);
@@ -215,7 +231,7 @@ void Members::read_pending(const Events& events) {
       rest.push_back(std::move(pending));
       continue;
     }
-    auto peer = Peer::open(std::move(pending.channel), pending.seat, *std::move(received));
+    auto peer = Peer::open(std::move(pending.channel), pending.seat, *std::move(received), std::move(pending.regions));
     if (!peer || (*peer)->receive() != std::errc{}) {
       add(counters_.refused);
       attach_later(pending.seat);
@@ -297,10 +313,12 @@ bool Members::welcome(Reader& reader) {
   answer.quota = self_.quota;
   answer.lease_ms = self_.lease_ms;
   const std::array<int, 2> files{self_.directory, reader.board->file()};
-  const bool sent = reader.channel.send(answer, files) == std::errc{};
+  // The regions come first, so that a reader that has the directory has the memory of every block in it.
+  const bool sent = std::all_of(regions_.begin(), regions_.end(),
+                                [&](const auto& region) { return send_region(reader, region.first, region.second); }) &&
+                    reader.channel.send(answer, files) == std::errc{};
   reader.board->handed_over();
-  return sent && std::all_of(regions_.begin(), regions_.end(),
-                             [&](const auto& region) { return send_region(reader, region.first, region.second); });
+  return sent;
 }
 
 bool Members::send_region(Reader& reader, std::uint32_t number, const Region& region) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,7 @@ class Members {
   struct Pending {
     Channel channel;
     std::uint32_t seat;
+    std::vector<Received> regions;  // that have come
   };
   struct Region {
     base::UniqueFd file;
@@ -99,6 +101,7 @@ class Members {
   void attach_later(std::uint32_t seat);
   void attach_waiting();
   void read_peers(const Events& events);
+  static std::errc receive_answer(Pending& pending, std::optional<Received>& answer);
   void read_pending(const Events& events);
   void read_readers(const Events& events);
   void accept();

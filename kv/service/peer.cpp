@@ -27,7 +27,8 @@ std::int32_t status_of(std::errc error) {
 
 }  // namespace
 
-Result<std::shared_ptr<Peer>> Peer::open(Channel channel, std::uint32_t seat, Received welcome) {
+Result<std::shared_ptr<Peer>> Peer::open(Channel channel, std::uint32_t seat, Received welcome,
+                                         std::vector<Received> regions) {
   const Message& message = welcome.message;
   if (message.kind != Kind::kWelcome || !welcome.files[0] || !welcome.files[1] || message.quota > kMostLeases) {
     return fail(std::errc::protocol_error, fmt::format("the member on seat {} does not follow the protocol", seat));
@@ -44,7 +45,14 @@ Result<std::shared_ptr<Peer>> Peer::open(Channel channel, std::uint32_t seat, Re
   if (!memory) {
     return memory.error();
   }
-  return std::shared_ptr<Peer>(new Peer(std::move(channel), seat, message, *std::move(directory), *std::move(memory)));
+  std::shared_ptr<Peer> peer(new Peer(std::move(channel), seat, message, *std::move(directory), *std::move(memory)));
+  std::vector<Memory> unused;
+  for (Received& region : regions) {
+    if (peer->take(std::move(region), unused) != std::errc{}) {
+      return fail(std::errc::protocol_error, fmt::format("the member on seat {} does not follow the protocol", seat));
+    }
+  }
+  return peer;
 }
 
 Peer::Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases)

@@ -28,8 +28,9 @@ constexpr std::size_t kMostRegions = 64;
 /// Thread-safe. It may outlive the member's process: what it has mapped stays.
 class Peer {
  public:
-  /// From the member's answer to the hello that was sent through `channel`.
-  static Result<std::shared_ptr<Peer>> open(Channel channel, std::uint32_t seat, Received welcome);
+  /// From the member's answer to the hello that was sent through `channel`, and the regions before it.
+  static Result<std::shared_ptr<Peer>> open(Channel channel, std::uint32_t seat, Received welcome,
+                                            std::vector<Received> regions);
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] std::uint32_t seat() const { return seat_; }

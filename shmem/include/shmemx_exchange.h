@@ -124,7 +124,8 @@ SHMEM_API int shmemx_exchange_publish(shmemx_exchange_t* exchange, shmemx_exchan
  * Withdraws the blocks of these keys: readers find them no more, and a pull that has not begun fails with -ESTALE.
  * Returns 0 when their memory may be changed: no reader has a lease of them. A lease ends when its reader releases it
  * or dies, or after the owner's lease_ms. Errors: -EBUSY some are still leased after timeout_ns (0: do not wait): call
- * again with the same keys; -ENOENT a key that this member has not published (the others are withdrawn); -EINVAL.
+ * again with the same keys (-ENOENT then only says that some were finished before, and the rest are withdrawn); -ENOENT
+ * a key that this member has not published (the others are withdrawn); -EINVAL.
  */
 SHMEM_API int shmemx_exchange_withdraw(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
                                        uint64_t timeout_ns) SHMEM_NOEXCEPT;

@@ -377,8 +377,13 @@ TEST(HostileReader, ItsLeasesAreBoundedByTheOwner) {
   ASSERT_EQ(owner.publish("key", 0, 8), 0);
   Channel channel = connect_to(owner, name, 0);
   ASSERT_EQ(channel.send(message_of(Kind::kHello, 60)), std::errc{});
+  // Memory comes before the directory that names it, so that no reader finds a block that it cannot read.
+  std::optional<Received> region;
   ASSERT_TRUE(readable(channel.fd()));
+  ASSERT_EQ(channel.receive(region), std::errc{});
+  ASSERT_TRUE(region && region->message.kind == Kind::kRegion);
   std::optional<Received> welcome;
+  ASSERT_TRUE(readable(channel.fd()));
   ASSERT_EQ(channel.receive(welcome), std::errc{});
   ASSERT_TRUE(welcome && welcome->files[1]);
   const auto words = base::Mapping::share(welcome->files[1].get(), shmem::exchange::lease_bytes(64));
