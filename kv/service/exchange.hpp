@@ -64,6 +64,7 @@ class Exchange {
   };
 
   Exchange(std::uint64_t id, const Settings& settings, DirectoryWriter directory);
+  static Error problem(std::errc code, std::string text);
   std::errc publish_one(const shmemx_exchange_entry_t& entry);
   /// Withdraws the block. Returns true if no reader has a lease of it; false also if the key has no block, which
   /// `missing` counts.

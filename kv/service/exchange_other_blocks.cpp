@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of other members: they are found, leased, pulled and listed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kv/service/exchange.hpp"
+
+namespace shmem::exchange {
+namespace {
+
+std::int32_t find_on_node(const PeerList& peers, const shmemx_exchange_key_t& given, std::uint64_t layout,
+                          std::uint32_t lease_ms, Block& block) {
+  const auto key = Key::make(given.data, given.bytes);
+  if (!key) {
+    return -EINVAL;
+  }
+  std::int32_t status = -ENOENT;
+  for (const auto& peer : peers) {
+    const auto outcome =
+        peer->is_alive() ? peer->find(*key, layout, lease_ms, block) : DirectoryReader::Outcome::kMissing;
+    if (outcome == DirectoryReader::Outcome::kFound) {
+      return block.status;
+    }
+    if (outcome == DirectoryReader::Outcome::kOtherLayout) {
+      status = -EPROTOTYPE;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+int Exchange::find(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms,
+                   Block* blocks) {
+  const Peers peers = members_->peers();
+  int found = 0;
+  std::uint64_t over = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    Block block{};
+    const std::int32_t status = find_on_node(*peers, keys[i], layout, lease_ms, block);
+    blocks[i] = status == 0 || status == -EDQUOT ? block : Block{};
+    blocks[i].status = status;
+    found += status == 0 ? 1 : 0;
+    over += status == -EDQUOT ? 1 : 0;
+  }
+  add(counters_.found, static_cast<std::uint64_t>(found));
+  add(counters_.missed, keys.size() - static_cast<std::size_t>(found) - over);
+  add(counters_.over_quota, over);
+  return found;
+}
+
+void Exchange::release(std::span<Block> blocks) {
+  const Peers peers = members_->peers();
+  for (Block& block : blocks) {
+    Peer* const peer = block.lease != 0 ? find_peer(peers, block.seat) : nullptr;
+    if (peer != nullptr && peer->id() == block.member) {
+      peer->release(block);
+    }
+    block.lease = 0;  // without the peer there is no lease
+  }
+}
+
+void Exchange::count_failure(std::int32_t status) {
+  auto& count = status == -ESTALE       ? counters_.failed_stale
+                : status == -EOWNERDEAD ? counters_.failed_dead
+                : status == -EBADMSG    ? counters_.failed_corrupt
+                                        : counters_.failed_other;
+  add(count);
+}
+
+Result<void> Exchange::pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses) {
+  // A call for one block allocates nothing.
+  std::int32_t only = 0;
+  std::vector<std::int32_t> own;
+  if (statuses == nullptr && blocks.size() == 1) {
+    statuses = &only;
+  } else if (statuses == nullptr) {
+    own.resize(blocks.size());
+    statuses = own.data();
+  }
+  const Peers peers = members_->peers();
+  for (std::size_t begin = 0; begin < blocks.size();) {
+    const Block& first = blocks[begin];
+    std::size_t end = begin + 1;
+    while (end < blocks.size() && blocks[end].member == first.member && blocks[end].seat == first.seat) {
+      ++end;
+    }
+    Peer* const peer = find_peer(peers, first.seat);
+    if (peer != nullptr && peer->id() == first.member) {
+      peer->pull(blocks.subspan(begin, end - begin), destinations + begin, statuses + begin);
+    } else {
+      std::fill(statuses + begin, statuses + end, first.member == 0 ? -EINVAL : -EOWNERDEAD);
+    }
+    begin = end;
+  }
+  std::size_t failed = 0;
+  std::size_t first_failed = 0;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (statuses[i] == 0) {
+      bytes += blocks[i].bytes;
+      continue;
+    }
+    first_failed = failed == 0 ? i : first_failed;
+    ++failed;
+    count_failure(statuses[i]);
+  }
+  add(counters_.pulled_blocks, blocks.size() - failed);
+  add(counters_.pulled_bytes, bytes);
+  if (failed == 0) {
+    return {};
+  }
+  const auto code = static_cast<std::errc>(-statuses[first_failed]);
+  return problem(
+      code,
+      fmt::format("{} of {} blocks have not arrived; the first is number {}, of the member on seat {}: {}", failed,
+                  blocks.size(), first_failed, blocks[first_failed].seat, base::errno_text(static_cast<int>(code))));
+}
+
+Result<TransferPointer> Exchange::start_pull(std::span<const Block> blocks, void* const* destinations,
+                                             std::int32_t* statuses) {
+  auto transfer = std::make_shared<Transfer>(std::vector<Block>(blocks.begin(), blocks.end()),
+                                             std::vector<void*>(destinations, destinations + blocks.size()), statuses);
+  if (auto added = transfers_->add(transfer); !added) {
+    add(counters_.over_quota);
+    return added.error();
+  }
+  return transfer;
+}
+
+Result<int> Exchange::list(std::uint32_t seat, std::uint64_t& cursor, std::span<shmemx_exchange_name_t> names,
+                           Block* blocks) {
+  const Peers peers = members_->peers();
+  const Peer* const peer = find_peer(peers, seat);
+  if (peer == nullptr) {
+    return problem(std::errc::no_such_file_or_directory, fmt::format("there is no member on seat {}", seat));
+  }
+  std::size_t count = 0;
+  Found found;
+  Key key;
+  while (count < names.size() && cursor < peer->directory().slots() &&
+         peer->directory().next(static_cast<std::uint32_t>(cursor), found, key)) {
+    cursor = std::uint64_t{found.slot} + 1;
+    names[count].bytes = key.bytes();
+    std::memcpy(names[count].data, key.data(), sizeof names[count].data);
+    peer->describe(found, blocks[count]);
+    ++count;
+  }
+  return static_cast<int>(count);
+}
+
+}  // namespace shmem::exchange

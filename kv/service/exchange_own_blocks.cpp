@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of this member: memory is registered, blocks of it are published and withdrawn.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include "base/memfd.hpp"
+#include "kv/service/exchange.hpp"
+
+namespace shmem::exchange {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Between two looks at the leases of readers.
+constexpr std::chrono::microseconds kLook{50};
+
+}  // namespace
+
+Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
+  const bool make = memory.fd < 0;
+  if (make && (memory.address != nullptr || memory.offset != 0 || memory.bytes == 0)) {
+    return problem(
+        std::errc::invalid_argument,
+        "memory without a file descriptor cannot be registered; pass the memfd that it is mapped from, or no "
+        "address for new memory of at least 1 byte");
+  }
+  if (memory.offset < 0) {
+    return problem(std::errc::invalid_argument, fmt::format("the offset of memory is {}", memory.offset));
+  }
+  Region region{.range = {static_cast<std::uint64_t>(memory.offset), memory.bytes}, .made = {}};
+  base::UniqueFd file;
+  if (make) {
+    auto made =
+        base::create_memfd("shmem-exchange-blocks", memory.bytes, base::MemfdPages::kUsual, base::MemfdSeals::kOpen);
+    auto mapped = made ? base::Mapping::share(made->get(), memory.bytes) : Result<base::Mapping>(made.error());
+    // Readers need not trust each other: only this process can write it.
+    const auto sealed = mapped ? base::keep_pages(made->get()) : Result<void>(mapped.error());
+    if (!sealed) {
+      return problem(sealed.error().code, sealed.error().text);
+    }
+    file = *std::move(made);
+    region.made = *std::move(mapped);
+  } else {
+    if (auto fits = check_memory(memory.fd, region.range); !fits) {
+      return problem(fits.error().code, fits.error().text);
+    }
+    file.reset(::fcntl(memory.fd, F_DUPFD_CLOEXEC, 0));
+    if (!file) {
+      return problem(static_cast<std::errc>(errno), fmt::format("cannot duplicate file descriptor {}", memory.fd));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (regions_.size() == kMostRegions) {
+    return problem(std::errc::no_space_on_device,
+                   fmt::format("{} regions are registered, the most there may be; unregister one", kMostRegions));
+  }
+  const std::uint32_t number = ++last_region_;
+  const Range range = region.range;
+  memory.address = make ? region.made.data() : memory.address;
+  regions_.emplace(number, std::move(region));
+  members_->add_region(number, std::move(file), range);
+  return number;
+}
+
+Result<void> Exchange::unregister_memory(std::uint32_t region) {
+  const std::lock_guard lock(mutex_);
+  if (!regions_.contains(region)) {
+    return problem(std::errc::no_such_file_or_directory, fmt::format("there is no region {}", region));
+  }
+  if (directory_.uses(region)) {
+    return problem(std::errc::device_or_resource_busy,
+                   fmt::format("blocks of region {} are published; withdraw them first", region));
+  }
+  members_->remove_region(region);
+  regions_.erase(region);
+  return {};
+}
+
+std::errc Exchange::publish_one(const shmemx_exchange_entry_t& entry) {
+  const auto key = Key::make(entry.key.data, entry.key.bytes);
+  const auto region = regions_.find(entry.region);
+  if (region == regions_.end()) {
+    return std::errc::no_such_file_or_directory;
+  }
+  const std::uint64_t room = region->second.range.bytes;
+  if (!key || entry.bytes == 0 || entry.offset > room || entry.bytes > room - entry.offset) {
+    return std::errc::invalid_argument;
+  }
+  return directory_.publish(*key, {entry.region, entry.offset, entry.bytes, entry.layout});
+}
+
+int Exchange::publish(std::span<shmemx_exchange_entry_t> entries) {
+  int published = 0;
+  const std::lock_guard lock(mutex_);
+  for (auto& entry : entries) {
+    entry.status = -static_cast<std::int32_t>(publish_one(entry));
+    published += entry.status == 0 ? 1 : 0;
+  }
+  add(counters_.published, static_cast<std::uint64_t>(published));
+  return published;
+}
+
+bool Exchange::withdraw_one(const Key& key, std::size_t& missing) {
+  const auto withdrawn = directory_.withdraw(key);
+  if (!withdrawn) {
+    ++missing;
+    return false;
+  }
+  if (members_->is_leased(withdrawn->slot, lease_clock())) {
+    // Whatever the reader says: no lease that was taken before lasts longer.
+    if (Clock::now() - withdrawn->since < std::chrono::milliseconds(settings_.lease_ms)) {
+      return false;
+    }
+    add(counters_.leases_expired);
+  }
+  directory_.remove(key);
+  add(counters_.withdrawn);
+  return true;
+}
+
+Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std::chrono::nanoseconds limit) {
+  std::vector<Key> left;
+  for (const auto& given : keys) {
+    const auto key = Key::make(given.data, given.bytes);
+    if (!key) {
+      return problem(std::errc::invalid_argument,
+                     fmt::format("a key of {} bytes; keys have 1 to {}", given.bytes, kMostKeyBytes));
+    }
+    left.push_back(*key);
+  }
+  const auto deadline = Clock::now() + limit;
+  std::size_t missing = 0;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(left, [&](const Key& key) {
+        const std::size_t before = missing;
+        return withdraw_one(key, missing) || missing > before;
+      });
+    }
+    if (left.empty()) {
+      break;
+    }
+    if (Clock::now() >= deadline) {
+      return problem(
+          std::errc::device_or_resource_busy,
+          fmt::format("{} of {} blocks are leased by readers; withdraw them again before their memory is used",
+                      left.size(), keys.size()));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return missing == 0 ? Result<void>()
+                      : problem(std::errc::no_such_file_or_directory,
+                                fmt::format("{} of {} keys are not published", missing, keys.size()));
+}
+
+}  // namespace shmem::exchange
