@@ -226,4 +226,12 @@ int shmemx_exchange_stats(shmemx_exchange_t* exchange, shmemx_exchange_stats_t* 
   return 0;
 }
 SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_member_stats(shmemx_exchange_t* exchange, uint32_t seat, shmemx_exchange_stats_t* stats) noexcept
+    try {
+  return exchange == nullptr || stats == nullptr
+             ? refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "stats is NULL")
+             : code_of(exchange->exchange->member_stats(seat, *stats));
+}
+SHMEM_EXCHANGE_CATCH
 }

@@ -6,7 +6,7 @@
 
 namespace shmem::exchange {
 
-/// What has happened, for people. Relaxed: nothing depends on them.
+/// What has happened, for people: in the member's directory, where others see it. Relaxed: nothing depends on them.
 struct Counters {
   using Count = std::atomic<std::uint64_t>;
   Count published{0}, withdrawn{0}, leases_expired{0}, refused{0};

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kv/service/counters.hpp"
 #include "kv/service/key.hpp"
 
 namespace shmem::exchange {
@@ -19,6 +20,7 @@ constexpr std::uint32_t kMostSlots = std::uint32_t{1} << 24;
 struct DirectoryHeader {
   std::atomic<std::uint64_t> blocks;
   std::atomic<std::uint64_t> bytes;
+  Counters counters;
 };
 
 /// Words of the index: an entry is at one of the kWindow words from the place that its hash says. All words have been
@@ -55,6 +57,7 @@ constexpr bool is_valid(std::uint64_t epoch) {
 }
 
 constexpr std::size_t kIndexOffset = 4096;
+static_assert(sizeof(DirectoryHeader) <= kIndexOffset);
 
 /// A power of two: half of the index, or more, stays empty.
 constexpr std::size_t index_words(std::uint32_t slots) {

@@ -49,6 +49,7 @@ class DirectoryReader {
 
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
   [[nodiscard]] std::uint64_t blocks() const { return header().blocks.load(std::memory_order_relaxed); }
+  [[nodiscard]] const Counters& counters() const { return header().counters; }
   [[nodiscard]] std::uint64_t bytes() const { return header().bytes.load(std::memory_order_relaxed); }
 
  private:

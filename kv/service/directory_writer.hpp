@@ -33,6 +33,9 @@ class DirectoryWriter {
   [[nodiscard]] int file() const { return file_.get(); }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
+  /// For the whole process: any thread may add to them.
+  [[nodiscard]] Counters& counters() const { return reinterpret_cast<DirectoryHeader*>(memory_.data())->counters; }
+
   /// Errors, without a text: EEXIST the key has an entry; EBUSY it was withdrawn and not removed; ENOSPC.
   std::errc publish(const Key& key, const Place& place);
 

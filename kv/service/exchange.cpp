@@ -62,7 +62,7 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
 }
 
 Exchange::Exchange(std::uint64_t id, const Settings& settings, DirectoryWriter directory)
-    : id_(id), settings_(settings), directory_(std::move(directory)) {}
+    : id_(id), settings_(settings), directory_(std::move(directory)), counters_(directory_.counters()) {}
 
 // ---- Members and counters ----
 
@@ -120,6 +120,21 @@ void Exchange::stats(shmemx_exchange_stats_t& stats) const {
     stats.bytes = directory_.bytes();
   }
   copy_counters(counters_, stats);
+}
+
+Result<void> Exchange::member_stats(std::uint32_t seat, shmemx_exchange_stats_t& stats) const {
+  stats = {};
+  const Peers peers = members_->peers();
+  const Peer* const peer = find_peer(peers, seat);
+  if (peer == nullptr) {
+    return problem(std::errc::no_such_file_or_directory, fmt::format("there is no member on seat {}", seat));
+  }
+  stats.seat = seat;
+  stats.id = peer->id();
+  stats.blocks = peer->directory().blocks();
+  stats.bytes = peer->directory().bytes();
+  copy_counters(peer->directory().counters(), stats);
+  return {};
 }
 
 }  // namespace shmem::exchange

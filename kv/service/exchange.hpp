@@ -56,6 +56,7 @@ class Exchange {
   int members(std::span<shmemx_exchange_member_t> members) const;
   Result<int> list(std::uint32_t seat, std::uint64_t& cursor, std::span<shmemx_exchange_name_t> names, Block* blocks);
   void stats(shmemx_exchange_stats_t& stats) const;
+  Result<void> member_stats(std::uint32_t seat, shmemx_exchange_stats_t& stats) const;
 
  private:
   struct Region {
@@ -73,11 +74,11 @@ class Exchange {
 
   const std::uint64_t id_;
   const Settings settings_;
-  Counters counters_;
   mutable std::mutex mutex_;  // for the next three
   DirectoryWriter directory_;
   std::map<std::uint32_t, Region> regions_;
   std::uint32_t last_region_ = 0;
+  Counters& counters_;  // of the directory
   std::unique_ptr<Members> members_;
   std::unique_ptr<Transfers> transfers_;  // last: it uses the others
 };

@@ -200,7 +200,7 @@ SHMEM_API int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, u
                                    shmemx_exchange_name_t* names, shmemx_exchange_block_t* blocks,
                                    size_t capacity) SHMEM_NOEXCEPT;
 
-/* ---- Counters of this member, since open ---- */
+/* ---- Counters of a member, since open ---- */
 
 typedef struct shmemx_exchange_stats_t {
   uint64_t members; /* others, now */
@@ -227,6 +227,13 @@ typedef struct shmemx_exchange_stats_t {
 
 /* Fills all of `stats`. The numbers are not of one moment. -EINVAL: NULL. */
 SHMEM_API int shmemx_exchange_stats(shmemx_exchange_t* exchange, shmemx_exchange_stats_t* stats) SHMEM_NOEXCEPT;
+
+/*
+ * The same of the member on `seat`, as that member says, but not its members, readers and metrics_port, which are 0.
+ * Errors: -ENOENT no member is on that seat; -ENOTSUP the member is on another node; -EINVAL.
+ */
+SHMEM_API int shmemx_exchange_member_stats(shmemx_exchange_t* exchange, uint32_t seat,
+                                           shmemx_exchange_stats_t* stats) SHMEM_NOEXCEPT;
 
 #ifdef __cplusplus
 }
