@@ -164,9 +164,10 @@ gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
  barriers in a switch if there is a Global Barrier Accelerator.")
 gba_depends(libshmem ${libgba})
 gba_licences(${libshmem} BSD-2-Clause MIT)
-# Loaded when they are needed, by the soname: for jobs on several nodes, and for mpirun and srun.
+# Loaded when they are needed, by the soname: for jobs on several nodes, for mpirun and srun, and for metrics.
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi, libshmem-mpich")
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS
+  "gba-fake-device, gba-tools, libmicrohttpd12t64 | libmicrohttpd12, libshmem-doc, libshmem-mpi, libshmem-mpich")
 gba_replaces(libshmem libshmem)
 gba_scripts(libshmem libraries ${triggers})
 

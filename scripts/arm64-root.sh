@@ -18,6 +18,7 @@ readonly PACKAGES=(
   libfmt-dev
   libgmock-dev
   libgtest-dev
+  libmicrohttpd-dev
   libnuma-dev
   libpci-dev
   libpmix-dev

@@ -13,7 +13,7 @@ and 13. Prints the names first, and uses sudo if the caller is not root. Does no
 installed.
 
   build     compiler, CMake and libraries, without which nothing can be built
-  options   what adds an optional part: UCX, PMIx, Open MPI, MPICH and Python
+  options   what adds an optional part: UCX, PMIx, Open MPI, MPICH, libmicrohttpd and Python
   demo      what scripts/demo.sh and README's examples use besides build
   test      what tests, fuzz targets and benchmarks use besides build and options
   soak      what tests labelled soak use besides test
@@ -32,7 +32,7 @@ packages_of() {
       echo cmake g++ libcli11-dev libfmt-dev libnuma-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev make \
         ninja-build nlohmann-json3-dev pkg-config
       ;;
-    options) echo libmpich-dev libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy ;;
+    options) echo libmicrohttpd-dev libmpich-dev libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy ;;
     demo) echo libpmix-dev openmpi-bin ;;
     test)
       echo ccache clang dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev "$(fuzzer_library)" libgmock-dev \

@@ -41,7 +41,7 @@ folder="$(realpath -m "${1:-$ROOT/build-package/packages}")"
 cd "$ROOT"
 build="build-package"
 # Packages do not depend on what else is installed.
-arguments=(-DSHMEM_UCX=ON -DSHMEM_PMIX=ON -DSHMEM_MPI=ON -DSHMEM_PYTHON_MODULE=ON "-DSHMEM_TORCH=$torch")
+arguments=(-DSHMEM_UCX=ON -DSHMEM_PMIX=ON -DSHMEM_METRICS=ON -DSHMEM_MPI=ON -DSHMEM_PYTHON_MODULE=ON "-DSHMEM_TORCH=$torch")
 if [[ $kind == RPM ]]; then
   build="build-package-rpm"
   arguments+=(-DCMAKE_INSTALL_LIBDIR=lib64 -DSHMEM_PYTHON_FOLDER=lib/python3/site-packages)

@@ -57,6 +57,9 @@ Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
     return shmem::fail(std::errc::invalid_argument,
                        "shmem: shmemx_exchange_open: an option is too large, or a reserved one is not 0");
   }
+  if (given.metrics != nullptr) {
+    settings.metrics = given.metrics;
+  }
   return settings;
 }
 

@@ -44,7 +44,7 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
   if (!directory || !id) {
     return directory ? id.error() : directory.error();
   }
-  std::unique_ptr<Exchange> exchange(new Exchange(*id, settings, *std::move(directory)));
+  std::unique_ptr<Exchange> exchange(new Exchange(name, *id, settings, *std::move(directory)));
   const Self self{.id = *id,
                   .directory = exchange->directory_.file(),
                   .slots = settings.blocks,
@@ -58,11 +58,34 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
   exchange->transfers_ = std::make_unique<Transfers>(settings.transfers, [&here = *exchange](const Transfer& transfer) {
     return here.pull(transfer.blocks(), transfer.destinations(), transfer.statuses());
   });
+  if (settings.metrics) {
+    if (auto started = exchange->start_metrics(*settings.metrics); !started) {
+      return problem(started.error().code, started.error().text);
+    }
+  }
   return exchange;
 }
 
-Exchange::Exchange(std::uint64_t id, const Settings& settings, DirectoryWriter directory)
-    : id_(id), settings_(settings), directory_(std::move(directory)), counters_(directory_.counters()) {}
+Exchange::Exchange(std::string name, std::uint64_t id, const Settings& settings, DirectoryWriter directory)
+    : name_(std::move(name)),
+      id_(id),
+      settings_(settings),
+      times_(settings.metrics ? std::make_unique<CallTimes>() : nullptr),
+      directory_(std::move(directory)),
+      counters_(directory_.counters()) {}
+
+Result<void> Exchange::start_metrics(const std::string& address) {
+  auto server = MetricsServer::start(address, [this] {
+    shmemx_exchange_stats_t now;
+    stats(now);
+    return metrics_text(name_, now, *times_);
+  });
+  if (!server) {
+    return server.error();
+  }
+  metrics_ = *std::move(server);
+  return {};
+}
 
 // ---- Members and counters ----
 
@@ -119,6 +142,7 @@ void Exchange::stats(shmemx_exchange_stats_t& stats) const {
     stats.blocks = directory_.blocks();
     stats.bytes = directory_.bytes();
   }
+  stats.metrics_port = metrics_ ? metrics_->port() : 0;
   copy_counters(counters_, stats);
 }
 

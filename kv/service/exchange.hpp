@@ -7,12 +7,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "kv/service/counters.hpp"
 #include "kv/service/directory_writer.hpp"
 #include "kv/service/members.hpp"
+#include "kv/service/metrics.hpp"
+#include "kv/service/metrics_server.hpp"
 #include "kv/service/transfers.hpp"
 #include "shmem/result.hpp"
 #include "shmemx_exchange.h"
@@ -25,6 +28,7 @@ struct Settings {
   std::uint32_t lease_ms = 1000;
   std::uint32_t transfers = 64;
   std::uint32_t join_ms = 1000;
+  std::optional<std::string> metrics{};  // the address
 };
 
 /// The limit that a call of C passes.
@@ -64,23 +68,28 @@ class Exchange {
     base::Mapping made;  // by the exchange; else none
   };
 
-  Exchange(std::uint64_t id, const Settings& settings, DirectoryWriter directory);
+  Exchange(std::string name, std::uint64_t id, const Settings& settings, DirectoryWriter directory);
   static Error problem(std::errc code, std::string text);
+  Result<void> start_metrics(const std::string& address);
   std::errc publish_one(const shmemx_exchange_entry_t& entry);
   /// Withdraws the block. Returns true if no reader has a lease of it; false also if the key has no block, which
   /// `missing` counts.
   bool withdraw_one(const Key& key, std::size_t& missing);
   void count_failure(std::int32_t status);
 
+  const std::string name_;
   const std::uint64_t id_;
   const Settings settings_;
-  mutable std::mutex mutex_;  // for the next three
+  const std::unique_ptr<CallTimes> times_;  // null: without metrics
+  mutable std::mutex mutex_;                // for the next three
   DirectoryWriter directory_;
   std::map<std::uint32_t, Region> regions_;
   std::uint32_t last_region_ = 0;
   Counters& counters_;  // of the directory
   std::unique_ptr<Members> members_;
-  std::unique_ptr<Transfers> transfers_;  // last: it uses the others
+  // Last: they use the others.
+  std::unique_ptr<Transfers> transfers_;
+  std::unique_ptr<MetricsServer> metrics_;
 };
 
 }  // namespace shmem::exchange

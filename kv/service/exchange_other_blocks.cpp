@@ -35,6 +35,7 @@ std::int32_t find_on_node(const PeerList& peers, const shmemx_exchange_key_t& gi
 
 int Exchange::find(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms,
                    Block* blocks) {
+  const Timer timer(times_ ? &times_->find : nullptr);
   const Peers peers = members_->peers();
   int found = 0;
   std::uint64_t over = 0;
@@ -72,6 +73,7 @@ void Exchange::count_failure(std::int32_t status) {
 }
 
 Result<void> Exchange::pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses) {
+  const Timer timer(times_ ? &times_->pull : nullptr);
   // A call for one block allocates nothing.
   std::int32_t only = 0;
   std::vector<std::int32_t> own;

@@ -123,6 +123,7 @@ bool Exchange::withdraw_one(const Key& key, std::size_t& missing) {
 }
 
 Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std::chrono::nanoseconds limit) {
+  const Timer timer(times_ ? &times_->withdraw : nullptr);
   std::vector<Key> left;
   for (const auto& given : keys) {
     const auto key = Key::make(given.data, given.bytes);

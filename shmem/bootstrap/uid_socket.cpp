@@ -141,7 +141,7 @@ std::string Endpoint::text() const {
   return (family() == AF_INET ? address_text() : "[" + address_text() + "]") + port_text;
 }
 
-Result<Endpoint> parse_endpoint(const std::string& text) {
+Result<Endpoint> parse_listening_endpoint(const std::string& text) {
   std::string rest = text;
   for (const std::string_view scheme : {"tcp://", "tcp6://"}) {
     if (rest.rfind(scheme, 0) == 0) {
@@ -176,11 +176,17 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   if (brackets && endpoint->family() != AF_INET6) {
     return fail(std::errc::invalid_argument, fmt::format("\"{}\" is not an IPv6 address", host));
   }
-  if (endpoint->any_address()) {
-    return fail(std::errc::invalid_argument,
-                fmt::format("other hosts cannot connect to {}; name an address of this host", host));
-  }
   endpoint->set_port(port);
+  return endpoint;
+}
+
+Result<Endpoint> parse_endpoint(const std::string& text) {
+  auto endpoint = parse_listening_endpoint(text);
+  if (endpoint && endpoint->any_address()) {
+    return fail(
+        std::errc::invalid_argument,
+        fmt::format("other hosts cannot connect to {}; name an address of this host", endpoint->address_text()));
+  }
   return endpoint;
 }
 

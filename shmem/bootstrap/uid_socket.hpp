@@ -42,6 +42,9 @@ struct Endpoint {
 /// address counts. The Error does not name the variable.
 Result<Endpoint> parse_endpoint(const std::string& text);
 
+/// The same, where this process is to listen: also 0.0.0.0 and [::], which parse_endpoint refuses.
+Result<Endpoint> parse_listening_endpoint(const std::string& text);
+
 /// The value of SHMEM_UID_SOCK_IFNAME: an interface, and AF_INET, AF_INET6 or AF_UNSPEC.
 struct InterfaceChoice {
   std::string name;

@@ -38,14 +38,23 @@ typedef struct shmemx_exchange_options_t {
   uint32_t transfers; /* quota: pulls of this member that wait or run in the background, up to 4096; 64 */
   uint32_t join_ms;   /* how long open waits for members that do not answer, up to 60000; 1000 */
   uint32_t reserved[3];
+  const char* metrics; /* where this member answers requests for its metrics; NULL: nowhere */
 } shmemx_exchange_options_t;
+
+/*
+ * Metrics are OpenMetrics text, which GET /metrics of HTTP returns: what shmemx_exchange_stats says, and how long calls
+ * took. `metrics` is a TCP port of 127.0.0.1 ("9400"), or an address and a port ("0.0.0.0:9400", "[::1]:9400"). Port 0
+ * is a free one, which shmemx_exchange_stats names. Everyone who can connect can read them: there is no password. A
+ * thread of its own answers, so clients that are slow or hostile delay no other call.
+ */
 
 /*
  * Joins the exchange `name`, which exists while it has members: 1 to 48 letters, digits, '.', '_' or '-'. Different
  * users, and different network namespaces, have different exchanges of one name. `options` may be NULL: all 0. When
  * open returns, this member sees all others that have answered in time; those that come later appear by themselves.
  * Starts one thread, which sleeps unless members come or go. Errors: -EINVAL name, options; -EUSERS there are 64
- * members already; -EMFILE, -ENOMEM, -EAGAIN no more descriptors, memory or threads.
+ * members already; -EMFILE, -ENOMEM, -EAGAIN no more descriptors, memory or threads; for `metrics` also -EADDRINUSE,
+ * -EADDRNOTAVAIL, -EACCES the address cannot be used, -EOPNOTSUPP libmicrohttpd is missing.
  */
 SHMEM_API int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,
                                    shmemx_exchange_t** exchange) SHMEM_NOEXCEPT;
@@ -221,8 +230,9 @@ typedef struct shmemx_exchange_stats_t {
   uint64_t failed_dead;
   uint64_t failed_corrupt;
   uint64_t failed_other;
-  uint64_t over_quota; /* leases, and transfers, that a quota refused */
-  uint64_t reserved[5];
+  uint64_t over_quota;   /* leases, and transfers, that a quota refused */
+  uint64_t metrics_port; /* 0: none */
+  uint64_t reserved[4];
 } shmemx_exchange_stats_t;
 
 /* Fills all of `stats`. The numbers are not of one moment. -EINVAL: NULL. */

@@ -26,10 +26,11 @@ said() {
   tr -s ' \n' ' ' <"$work/log" | grep -qF -- "$1" || die "CMake did not say \"$1\": $(<"$work/log")"
 }
 
-switches=(SHMEM_UCX SHMEM_PMIX SHMEM_MPI GBA_OPENMPI SHMEM_PYTHON_MODULE GBA_TESTS)
-declare -A package=([SHMEM_UCX]=libucx-dev [SHMEM_PMIX]=libpmix-dev [SHMEM_MPI]=libopenmpi-dev [GBA_OPENMPI]=libopenmpi-dev
+switches=(SHMEM_UCX SHMEM_PMIX SHMEM_METRICS SHMEM_MPI GBA_OPENMPI SHMEM_PYTHON_MODULE GBA_TESTS)
+declare -A package=([SHMEM_UCX]=libucx-dev [SHMEM_PMIX]=libpmix-dev [SHMEM_METRICS]=libmicrohttpd-dev [SHMEM_MPI]=libopenmpi-dev [GBA_OPENMPI]=libopenmpi-dev
   [SHMEM_PYTHON_MODULE]=python3-numpy [GBA_TESTS]=libgtest-dev)
 declare -A source_of=([SHMEM_UCX]=shmem/net/ucx/network.cpp [SHMEM_PMIX]=shmem/bootstrap/pmix_client.cpp
+  [SHMEM_METRICS]=kv/service/metrics_server.cpp
   [SHMEM_MPI]=shmem/bootstrap/mpi/plugin.cpp [GBA_OPENMPI]=openmpi/coll/coll_gba_module.c
   [SHMEM_PYTHON_MODULE]=python/core/module.cpp [GBA_TESTS]=tests/unit/)
 
@@ -45,7 +46,7 @@ set_all() {
 cat >"$work/pkg-config" <<TEXT
 #!/bin/sh
 case " \$* " in
-  *" ucx "* | *" pmix "*) [ -e $work/has-all ] || exit 1 ;;
+  *" ucx "* | *" pmix "* | *" libmicrohttpd "*) [ -e $work/has-all ] || exit 1 ;;
 esac
 exec $(command -v pkg-config) "\$@"
 TEXT
@@ -84,7 +85,7 @@ done
 echo "== AUTO, on this machine"
 mapfile -t auto < <(set_all AUTO)
 configure "${auto[@]}" -DGBA_TESTS=OFF -DGBA_WERROR=ON || die "$(<"$work/log")"
-for switch in SHMEM_UCX SHMEM_PMIX SHMEM_MPI GBA_OPENMPI SHMEM_PYTHON_MODULE; do
+for switch in SHMEM_UCX SHMEM_PMIX SHMEM_METRICS SHMEM_MPI GBA_OPENMPI SHMEM_PYTHON_MODULE; do
   builds "$switch" || said "${package[$switch]}"
 done
 grep -q -- '-Werror' "$work/build/compile_commands.json" || die "GBA_WERROR is ignored"

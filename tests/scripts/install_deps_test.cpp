@@ -92,7 +92,8 @@ TEST_F(InstallDeps, InstallsNothingOfOtherGroups) {
 
 TEST_F(InstallDeps, PrintsEachPackageOnce) {
   EXPECT_EQ(packages({"demo", "options"}),
-            "libpmix-dev openmpi-bin libmpich-dev libopenmpi-dev libucx-dev pybind11-dev python3-dev python3-numpy\n");
+            "libpmix-dev openmpi-bin libmicrohttpd-dev libmpich-dev libopenmpi-dev "
+            "libucx-dev pybind11-dev python3-dev python3-numpy\n");
 }
 
 TEST_F(InstallDeps, TakesLibFuzzerOfTheReleasesClang) {

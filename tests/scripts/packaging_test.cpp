@@ -45,8 +45,8 @@ TEST(Versions, AreThoseOfTheNewestChange) {
 /// The switches of optional parts, which take ON, OFF and AUTO.
 std::set<std::string> switches() {
   std::set<std::string> all;
-  for (const char* file : {"shmem/net/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "openmpi/CMakeLists.txt",
-                           "python/CMakeLists.txt", "python/shmem_torch/CMakeLists.txt"}) {
+  for (const char* file : {"shmem/net/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "kv/CMakeLists.txt",
+                           "openmpi/CMakeLists.txt", "python/CMakeLists.txt", "python/shmem_torch/CMakeLists.txt"}) {
     all.merge(test_support::all_of(text_of(file), R"(\bgba_switch\((\w+))"));
   }
   return all;
@@ -54,7 +54,7 @@ std::set<std::string> switches() {
 
 TEST(Switches, AreTheVariantsOfTheSpackRecipe) {
   const std::string recipe = text_of("packaging/spack/packages/libshmem/package.py");
-  EXPECT_EQ(switches().size(), 6U);
+  EXPECT_EQ(switches().size(), 7U);
   EXPECT_EQ(test_support::all_of(recipe, R"re(define_from_variant\("(\w+)", "\w+"\))re"), switches());
   EXPECT_EQ(test_support::all_of(recipe, R"re(define_from_variant\("\w+", "(\w+)"\))re"),
             test_support::all_of(recipe, R"re(variant\("(\w+)", default)re"));

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 
 /// The few blocks of a client.
-constexpr shmemx_exchange_options_t kFew{16, 0, 0, 0, 0, {0, 0, 0}};
+constexpr shmemx_exchange_options_t kFew{16, 0, 0, 0, 0, {0, 0, 0}, nullptr};
 
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
   base::UniqueFd opened;

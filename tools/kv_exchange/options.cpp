@@ -34,6 +34,8 @@ void add_commands(CLI::App& app, Options& options) {
   serve.add_option("--lease", options.lease_ms, "milliseconds that a reader may keep a block leased")
       ->check(CLI::Range(1, 60'000))
       ->capture_default_str();
+  serve.add_option("--metrics", options.metrics, "PORT of 127.0.0.1, or ADDRESS:PORT, for OpenMetrics over HTTP")
+      ->type_name("ADDRESS");
 
   CLI::App& put = add_command(app, "put", "hand a block over to a serving member", options, Command::kPut);
   CLI::App& get = add_command(app, "get", "pull a block", options, Command::kGet);

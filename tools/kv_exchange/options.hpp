@@ -19,7 +19,8 @@ struct Options {
   std::vector<std::string> files;  // serve
   std::size_t room = std::size_t{256} << 20;
   std::uint32_t lease_ms = 1000;
-  double limit = 10;  // seconds
+  std::string metrics;  // serve; an address, or nothing
+  double limit = 10;    // seconds
   std::vector<std::size_t> sizes{1024, 8192, 65536};
   int repeats = 20;
   bool json = false;

@@ -20,7 +20,8 @@ constexpr timespec kBetweenRounds{.tv_sec = 0, .tv_nsec = 100'000'000};
 class Server {
  public:
   static Result<Server> open(const Options& options) {
-    auto member = Member::open(options.exchange, {0, 0, options.lease_ms, 0, 0, {0, 0, 0}});
+    const char* const metrics = options.metrics.empty() ? nullptr : options.metrics.c_str();
+    auto member = Member::open(options.exchange, {0, 0, options.lease_ms, 0, 0, {0, 0, 0}, metrics});
     auto memory = member ? member->make_memory(options.room) : member.error();
     if (!memory) {
       return memory.error();
@@ -58,7 +59,7 @@ class Server {
     }
   }
 
-  [[nodiscard]] std::uint64_t seat() { return member_.stats().seat; }
+  [[nodiscard]] shmemx_exchange_stats_t stats() { return member_.stats(); }
   [[nodiscard]] std::size_t blocks() const { return held_.size(); }
 
  private:
@@ -158,7 +159,11 @@ Result<void> serve(const Options& options) {
       return published;
     }
   }
-  say("kv_exchange: serving {} blocks on seat {} of {}\n", server->blocks(), server->seat(), options.exchange);
+  const auto stats = server->stats();
+  say("kv_exchange: serving {} blocks on seat {} of {}\n", server->blocks(), stats.seat, options.exchange);
+  if (stats.metrics_port != 0) {
+    say("kv_exchange: metrics: /metrics on port {}\n", stats.metrics_port);
+  }
   std::fflush(stdout);
   while (::sigtimedwait(&ends, nullptr, &kBetweenRounds) < 0) {
     server->take_over();

@@ -83,6 +83,15 @@ TEST_F(KvExchange, TellsWhatIsWrong) {
   EXPECT_EQ(run({}).exit.code, 2);
 }
 
+TEST_F(KvExchange, ServesMetrics) {
+  const auto server = serve({"--metrics", "0"});
+  if (!server->running() || server->output().find("libmicrohttpd") != std::string::npos) {
+    GTEST_SKIP() << server->output();
+  }
+  EXPECT_TRUE(server->wait_for_output("kv_exchange: metrics: /metrics on port ", Seconds{20})) << server->output();
+  EXPECT_THAT(run({"serve", name_, "--metrics", "127.0.0.1"}).output, HasSubstr("metrics at \"127.0.0.1\""));
+}
+
 TEST_F(KvExchange, ComparesPullsWithMemcpy) {
   const auto bench = run({"bench", "--sizes", "1024,10000", "--repeats", "1", "--json"});
   ASSERT_EQ(bench.exit.code, 0) << bench.output;

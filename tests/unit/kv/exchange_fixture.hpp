@@ -30,8 +30,9 @@ shmemx_exchange_key_t key_of(std::string&&) = delete;  // it points to the text
 /// shmemx_exchange_options_t, of which a test names what it needs.
 struct Options {
   std::uint32_t blocks = 0, leases = 0, lease_ms = 0, transfers = 0, join_ms = 0, last_reserved = 0;
+  const char* metrics = nullptr;
   [[nodiscard]] shmemx_exchange_options_t get() const {
-    return {blocks, leases, lease_ms, transfers, join_ms, {0, 0, last_reserved}};
+    return {blocks, leases, lease_ms, transfers, join_ms, {0, 0, last_reserved}, metrics};
   }
 };
 

@@ -13,6 +13,7 @@ class Libshmem(CMakePackage):
 
     variant("ucx", default=True, description="Jobs on several nodes")
     variant("pmix", default=True, description="Start of jobs by mpirun and srun")
+    variant("metrics", default=False, description="Metrics of exchanges over HTTP")
     variant("mpi", default=False, description="Start of PEs by MPI (SHMEMX_INIT_WITH_MPI)")
     variant("openmpi", default=False, description="Components for Open MPI 4.1 or 5.0")
     variant("python", default=False, description="The Python module shmem_kv")
@@ -33,6 +34,7 @@ class Libshmem(CMakePackage):
     # Only their headers are needed to build, but the libraries are loaded when a job needs them.
     depends_on("ucx@1.13:", when="+ucx")
     depends_on("pmix@4:", when="+pmix")
+    depends_on("libmicrohttpd@0.9.71:", when="+metrics")
     depends_on("mpi", when="+mpi")
     depends_on("openmpi@4.1,5.0", when="+openmpi")
     depends_on("python@3.9:", when="+python", type=("build", "link", "run"))
@@ -52,6 +54,7 @@ class Libshmem(CMakePackage):
             self.define("GBA_EXAMPLES", False),
             self.define_from_variant("SHMEM_UCX", "ucx"),
             self.define_from_variant("SHMEM_PMIX", "pmix"),
+            self.define_from_variant("SHMEM_METRICS", "metrics"),
             self.define_from_variant("SHMEM_MPI", "mpi"),
             self.define_from_variant("GBA_OPENMPI", "openmpi"),
             self.define_from_variant("SHMEM_PYTHON_MODULE", "python"),
