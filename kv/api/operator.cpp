@@ -8,9 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "kv/api/operator_metrics.hpp"
 #include "kv/api/plan.hpp"
 #include "kv/api/team.hpp"
 #include "kv/operator/operator.hpp"
+#include "kv/service/metrics_server.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/stream.hpp"
 
@@ -49,8 +51,11 @@ struct shmemx_kv_op {
   std::byte* memory;  // symmetric
   int team;           // its own; -1: this PE only provides memory
   std::unique_ptr<Operator> operation;
+  std::unique_ptr<api::OperatorCounters> counters = std::make_unique<api::OperatorCounters>();
   std::optional<Started> started{};
-  std::unique_ptr<shmem::Stream> stream{};  // of started shuffles; last, as it uses the others
+  // Last: they use the others.
+  std::unique_ptr<shmem::Stream> stream{};                    // of started shuffles
+  std::unique_ptr<shmem::exchange::MetricsServer> metrics{};  // null: does not answer
 };
 
 namespace {
@@ -217,7 +222,7 @@ std::optional<Error> problem_of(const char* call, const shmemx_kv_op_t* op) {
 }
 
 /// A PE without a plan takes part, so that the others learn about it.
-Result<void> shuffle(const shmemx_kv_op_t& op, const shmemx_kv_plan_t* plan, const Cache& cache) try {
+Result<void> run_plan(const shmemx_kv_op_t& op, const shmemx_kv_plan_t* plan, const Cache& cache) try {
   if (plan == nullptr) {
     return op.operation->run(nullptr, cache);
   }
@@ -226,6 +231,22 @@ Result<void> shuffle(const shmemx_kv_op_t& op, const shmemx_kv_plan_t* plan, con
                           : op.operation->run(&std::get<shmem::kv::MovePlan>(plan->content), cache);
 } catch (const std::bad_alloc&) {
   return shmem::fail(std::errc::not_enough_memory, "kv_shuffle: out of memory");
+}
+
+/// run_plan(), and counts.
+Result<void> shuffle(const shmemx_kv_op_t& op, const shmemx_kv_plan_t* plan, const Cache& cache) {
+  const auto begin = api::OperatorCounters::Clock::now();
+  auto outcome = run_plan(op, plan, cache);
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+  if (outcome) {  // so there is a plan, and the cache is valid
+    const auto* pairs = std::get_if<shmem::kv::PairPlan>(&plan->content);
+    const auto& moves = pairs != nullptr ? *pairs->own() : std::get<shmem::kv::MovePlan>(plan->content);
+    blocks = moves.sent_by(op.operation->me());
+    bytes = layout_of(cache.shape)->block_bytes();
+  }
+  op.counters->count(outcome, begin, blocks, bytes);
+  return outcome;
 }
 
 int report(const Result<void>& outcome) {
@@ -275,6 +296,7 @@ extern "C" int shmemx_kv_op_destroy(shmemx_kv_op_t* op) noexcept try {
     return 0;
   }
   const std::unique_ptr<shmemx_kv_op> owned(op);
+  owned->metrics.reset();
   owned->stream.reset();  // waits for a started shuffle
   owned->operation.reset();
   auto ok = release(runtime, owned->team, owned->memory);
@@ -354,3 +376,34 @@ extern "C" void shmemx_kv_shuffle_on_stream(shmemx_kv_op_t* op, const shmemx_kv_
   });
 }
 SHMEM_CATCH(void)
+
+extern "C" int shmemx_kv_op_stats(const shmemx_kv_op_t* op, shmemx_kv_stats_t* stats) noexcept try {
+  if (op == nullptr || stats == nullptr) {
+    return api::kv_refuse(__func__, op == nullptr ? "op is NULL" : "stats is NULL");
+  }
+  *stats = op->counters->stats();
+  stats->metrics_port = op->metrics ? op->metrics->port() : 0;
+  return 0;
+}
+SHMEM_CATCH(int)
+
+extern "C" int shmemx_kv_op_metrics(shmemx_kv_op_t* op, const char* address) noexcept try {
+  Runtime& runtime = api::running_on_host(__func__);
+  if (op == nullptr || address == nullptr) {
+    return api::kv_refuse(__func__, op == nullptr ? "op is NULL" : "address is NULL");
+  }
+  if (op->metrics) {
+    return api::kv_fail(__func__, {std::errc::connection_already_in_progress,
+                                   fmt::format("the operator answers at port {} already", op->metrics->port())});
+  }
+  auto server = shmem::exchange::MetricsServer::start(
+      address, [&counters = *op->counters, pe = runtime.my_pe()] { return counters.page(pe); });
+  if (!server) {
+    return api::kv_fail(__func__, server.error());
+  }
+  op->metrics = *std::move(server);
+  return 0;
+} catch (const std::bad_alloc&) {
+  return api::kv_out_of_memory("shmemx_kv_op_metrics");
+}
+SHMEM_CATCH(int)

@@ -27,6 +27,9 @@ class Operator {
   static Result<std::unique_ptr<Operator>> create(std::unique_ptr<OperatorTeam> team, const Settings& settings,
                                                   const WaitPolicy& policy, std::byte* memory);
 
+  /// This PE's number in the team.
+  [[nodiscard]] int me() const { return team_->me(); }
+
   Result<void> run(const PairPlan& plan, const Cache& cache) { return pair_shuffle_.run(plan, cache); }
   /// nullptr: this PE has no plan, which is an Error on all PEs.
   Result<void> run(const MovePlan* plan, const Cache& cache) { return team_shuffle_.run(plan, cache); }

@@ -138,6 +138,14 @@ std::vector<Move> MovePlan::select(int pe, bool staged) const {
   return selected;
 }
 
+std::size_t MovePlan::sent_by(int pe) const {
+  const auto of_pe = std::equal_range(moves_.begin(), moves_.end(), Move{pe, 0, 0, 0},
+                                      [](const Move& a, const Move& b) { return a.src_pe < b.src_pe; });
+  const auto to_itself = std::equal_range(of_pe.first, of_pe.second, Move{0, 0, pe, 0},
+                                          [](const Move& a, const Move& b) { return a.dst_pe < b.dst_pe; });
+  return static_cast<std::size_t>((of_pe.second - of_pe.first) - (to_itself.second - to_itself.first));
+}
+
 std::vector<Move> MovePlan::immediate(int pe) const {
   return select(pe, false);
 }

@@ -54,6 +54,8 @@ class MovePlan {
   /// Error: a PE or a block out of range.
   [[nodiscard]] Result<void> check(int pes, std::size_t blocks) const;
 
+  /// The number of blocks that `pe` sends to other PEs.
+  [[nodiscard]] std::size_t sent_by(int pe) const;
   // What `pe` sends.
   [[nodiscard]] std::vector<Move> immediate(int pe) const;
   [[nodiscard]] std::vector<Move> staged(int pe) const;

@@ -212,6 +212,36 @@ SHMEM_API int shmemx_kv_shuffle_start(shmemx_kv_op_t* op, const shmemx_kv_plan_t
 SHMEM_API int shmemx_kv_shuffle_test(shmemx_kv_op_t* op, int* done) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_kv_shuffle_wait(shmemx_kv_op_t* op) SHMEM_NOEXCEPT;
 
+/* ---- Counters of an operator on this PE, since it was created ---- */
+
+typedef struct shmemx_kv_stats_t {
+  uint64_t shuffles;    /* that have ended without an error */
+  uint64_t sent_blocks; /* that went to other PEs; with several layers, each counts once */
+  uint64_t sent_bytes;  /* of those blocks */
+  uint64_t time_ns;     /* of all shuffles, also of those that failed: from the call until this PE knew of the end */
+  /* Shuffles that have failed, by cause. Calls that could not begin (-EBUSY) do not count. */
+  uint64_t failed_invalid; /* -EINVAL: a plan or cache, or PEs that differ */
+  uint64_t failed_aborted; /* -ECONNABORTED: another PE's call failed */
+  uint64_t failed_dead;    /* -EOWNERDEAD */
+  uint64_t failed_timeout; /* -ETIMEDOUT */
+  uint64_t failed_other;
+  uint64_t metrics_port; /* 0: none */
+  uint64_t reserved[6];
+} shmemx_kv_stats_t;
+
+/* Local; any thread may call it. Fills all of `stats`. Errors: -EINVAL NULL. */
+SHMEM_API int shmemx_kv_op_stats(const shmemx_kv_op_t* op, shmemx_kv_stats_t* stats) SHMEM_NOEXCEPT;
+
+/*
+ * Local: from now on, until it is destroyed, the operator answers HTTP requests for /metrics on this PE with these
+ * counters, and a histogram of the times, as OpenMetrics text. `address` is a TCP port of 127.0.0.1 ("9400"), or an
+ * address and a port ("0.0.0.0:9400"); PEs of one node need ports of their own, for which "0" stands (see
+ * metrics_port). Everyone who can connect can read them. Once for each operator. Errors: -EINVAL address, NULL;
+ * -EALREADY it answers already; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES the address cannot be used; -EOPNOTSUPP
+ * libmicrohttpd is missing; -EAGAIN no more threads; -ENOMEM.
+ */
+SHMEM_API int shmemx_kv_op_metrics(shmemx_kv_op_t* op, const char* address) SHMEM_NOEXCEPT;
+
 struct shmemx_stream_t;
 /* In the order of the stream (NULL: the library's own). Errors are printed, and returned by shmemx_stream_synchronize.
  * Do not use operator and plan before that; `cache` is copied. */

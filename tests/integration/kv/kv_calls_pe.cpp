@@ -8,8 +8,11 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/unit/kv/http_client.hpp"
 
 namespace {
 
@@ -115,6 +118,38 @@ void balance(const Pe& pe) {
   shmemx_kv_plan_destroy(plan);
 }
 
+/// Two shuffles that work and one that does not; then the numbers, and PE 0's page.
+void count(const Pe& pe) {
+  for (const char* address : {"0", "0"}) {
+    std::printf("PE %d: metrics %d\n", pe.me, shmemx_kv_op_metrics(pe.op, address));
+  }
+  run(pe, pe.k, {1, 0, 0, 1}, {0, 1}, {6, 7});
+  run(pe, pe.k, {1, 0, 0, 1}, {0, 8}, {0, 1});
+  const std::array<shmemx_kv_move_t, 3> moves{{{0, 3, 1, 5}, {0, 4, 0, 6}, {1, 0, 1, 2}}};
+  shmemx_kv_plan_t* plan = nullptr;
+  shmemx_kv_cache_t cache = kShape;
+  cache.k = pe.k;
+  cache.v = pe.v;
+  shmemx_kv_plan_create(moves.data(), moves.size(), SHMEMX_KV_COPY, &plan);
+  int done = shmemx_kv_shuffle_start(pe.op, plan, &cache);
+  done = done == 0 ? shmemx_kv_shuffle_wait(pe.op) : done;
+  shmemx_kv_plan_destroy(plan);
+  shmemx_kv_stats_t stats{};
+  shmemx_kv_op_stats(pe.op, &stats);
+  std::printf(
+      "PE %d: %d, %lu shuffles, %lu blocks, %lu bytes, %lu invalid, %lu aborted, %lu dead, %lu late, %lu other\n",
+      pe.me, done, stats.shuffles, stats.sent_blocks, stats.sent_bytes, stats.failed_invalid, stats.failed_aborted,
+      stats.failed_dead, stats.failed_timeout, stats.failed_other);
+  std::printf("PE %d: %s\n", pe.me, stats.time_ns > 0 ? "took some time" : "took no time");
+  if (pe.me == 0 && stats.metrics_port != 0) {
+    std::istringstream answer(
+        exchange_test::ask(stats.metrics_port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    for (std::string line; std::getline(answer, line);) {
+      std::printf("page: %s\n", line.c_str());
+    }
+  }
+}
+
 void call(Pe& pe, const std::string& how) {
   std::vector<std::byte> elsewhere(kCacheBytes);  // not a static array: that would be symmetric
   if (how == "two-senders") {
@@ -130,9 +165,15 @@ void call(Pe& pe, const std::string& how) {
     std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
   } else if (how == "balance") {
     balance(pe);
+  } else if (how == "count") {
+    count(pe);
   } else if (how == "null") {
     std::printf("PE %d: create %d, destroy %d\n", pe.me, shmemx_kv_op_create(SHMEM_TEAM_WORLD, nullptr, nullptr),
                 shmemx_kv_op_destroy(nullptr));
+    shmemx_kv_stats_t stats{};
+    std::printf("PE %d: stats %d %d, metrics %d %d\n", pe.me, shmemx_kv_op_stats(nullptr, &stats),
+                shmemx_kv_op_stats(pe.op, nullptr), shmemx_kv_op_metrics(nullptr, "0"),
+                shmemx_kv_op_metrics(pe.op, nullptr));
     const int result = shmemx_kv_shuffle(nullptr, nullptr, &kShape);
     std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
   } else if (how == "dies") {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cerrno>
+#include <sstream>
 
 #include "tests/support/process.hpp"
+#include "tests/unit/kv/open_metrics.hpp"
 
 namespace {
 
@@ -79,7 +81,39 @@ TEST(KvCalls, NullPointersAreRefused) {
   for (const char* pe : {"PE 0", "PE 1"}) {
     expect_errors("null", std::string(pe) + ": create -22, destroy 0",
                   std::string(pe) + ": -22 shmem: shmemx_kv_shuffle: op is NULL");
+    expect_errors("null", std::string(pe) + ": stats -22 -22, metrics -22 -22", "");
   }
+}
+
+TEST(KvCalls, CountersAndMetricsTellWhatAnOperatorHasDone) {
+  const Outcome outcome = run_pes("count");
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  // With the shuffle that works at the end, which is not counted here.
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("PE 0: 0, 2 shuffles, 3 blocks, 24576 bytes, 1 invalid, 0 aborted, 0 dead, "
+                              "0 late, 0 other\nPE 0: took some time"),
+                    HasSubstr("PE 1: 0, 2 shuffles, 0 blocks, 0 bytes, 0 invalid, 1 aborted, 0 dead, "
+                              "0 late, 0 other\n")));
+  if (outcome.output.find("libmicrohttpd") != std::string::npos) {
+    GTEST_SKIP() << outcome.output;
+  }
+  EXPECT_THAT(outcome.output, HasSubstr("PE 0: metrics " + std::to_string(-EALREADY)));
+  std::istringstream lines(outcome.output);
+  std::string answer;
+  for (std::string line; std::getline(lines, line);) {
+    answer += line.starts_with("page: ") ? line.substr(6) + "\n" : "";
+  }
+  const auto body = answer.find("\r\n\r\n");
+  ASSERT_NE(body, std::string::npos) << outcome.output;
+  const exchange_test::OpenMetrics metrics(answer.substr(body + 4), "pe");
+  EXPECT_EQ(metrics.problem(), "") << answer;
+  EXPECT_EQ(metrics.type("shmem_kv_sent_bytes"), "counter");
+  EXPECT_EQ(metrics.value("shmem_kv_shuffles_total"), 2);
+  EXPECT_EQ(metrics.value("shmem_kv_sent_blocks_total"), 3);
+  EXPECT_EQ(metrics.value("shmem_kv_sent_bytes_total"), 24576);
+  EXPECT_EQ(metrics.value("shmem_kv_failed_shuffles_total{cause=\"invalid\"}"), 1);
+  EXPECT_EQ(metrics.value("shmem_kv_failed_shuffles_total{cause=\"aborted\"}"), 0);
+  EXPECT_EQ(metrics.value("shmem_kv_shuffle_seconds_count"), 3);
 }
 
 TEST(KvCalls, ADeadPartnerEndsTheCall) {
