@@ -4,9 +4,10 @@
 
 #include <unistd.h>
 
-#include "shmem/api/entry.hpp"
+#include "kv/api/exchange_errors.hpp"
 
 using shmem::Result;
+using shmem::api::refuse_exchange;
 using shmem::exchange::Exchange;
 using shmem::exchange::Settings;
 using shmem::exchange::TransferPointer;
@@ -28,15 +29,6 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
 int code_of(const Result<void>& result) {
   return result ? 0 : api::report(result.error());
-}
-
-int refuse_exchange(const char* call, const std::string& problem) {
-  return api::report(shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: {}", call, problem)));
-}
-
-/// SHMEM_CATCH alone ends the process, unless the program has errors returned.
-int no_memory() {
-  return api::report(shmem::fail(std::errc::not_enough_memory, "shmem: an exchange is out of memory"));
 }
 
 /// Takes an option: 0 is the default, and more than `most` is an error.
@@ -64,12 +56,6 @@ Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
 }
 
 }  // namespace
-
-#define SHMEM_EXCHANGE_CATCH      \
-  catch (const std::bad_alloc&) { \
-    return no_memory();           \
-  }                               \
-  SHMEM_CATCH(int)
 
 extern "C" {
 

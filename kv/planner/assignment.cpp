@@ -90,10 +90,10 @@ Assignment::Assignment(std::span<const Sequence> sequences, const Holdings& hold
                        const BlockIndex& held)
     : sequences_(sequences),
       held_(held),
-      pes_(planning.pes),
+      unit_(holdings.unit()),
       page_(planning.geometry.page),
-      // Of tokens times PEs, as everything here.
-      tolerance_(share_of(planning.tolerance, holdings.all_tokens())),
+      // A share of the mean; all amounts here are multiplied by the unit.
+      tolerance_(share_of(planning.tolerance, holdings.all_tokens()) * unit_ / planning.pes),
       candidates_(static_cast<std::size_t>(planning.pes)),
       promised_(sequences.size()),
       coming_(count_hashes(sequences)),
@@ -102,8 +102,10 @@ Assignment::Assignment(std::span<const Sequence> sequences, const Holdings& hold
     to_.push_back(sequence.pe);
   }
   for (std::size_t pe = 0; pe < candidates_.size(); ++pe) {
-    above_.push_back(pes_ * holdings.tokens(pe) - holdings.all_tokens());
-    free_.push_back(planning.geometry.blocks - static_cast<std::int64_t>(holdings.used(pe).size()));
+    above_.push_back(holdings.above(pe));
+    free_.push_back(planning.room.empty()
+                        ? planning.geometry.blocks - static_cast<std::int64_t>(holdings.used(pe).size())
+                        : planning.room[pe]);
     if (above_[pe] < 0) {
       below_.emplace(-above_[pe], pe);
     }

@@ -39,7 +39,9 @@ std::vector<PairChoice> choose_pairs(const Lengths& lengths);
 /// With a tolerance, PEs that are still further above the mean than the tolerance then also send to PEs that this takes
 /// past the mean, but by no more than the tolerance.
 ///
-/// Numbers are tokens times PEs, so that the mean is a whole number. Used once.
+/// With weights, the part of a PE takes the place of the mean: all tokens, in proportion to its weight. Numbers are
+/// tokens times the sum of the weights (the number of PEs if these are equal), so that parts are whole numbers. Used
+/// once.
 class Assignment {
  public:
   /// `held` contains the blocks of the PEs below the mean.
@@ -58,7 +60,7 @@ class Assignment {
 
   using Two = std::pair<std::size_t, std::size_t>;
 
-  [[nodiscard]] std::int64_t weight(std::size_t sequence) const { return pes_ * sequences_[sequence].tokens; }
+  [[nodiscard]] std::int64_t weight(std::size_t sequence) const { return unit_ * sequences_[sequence].tokens; }
   [[nodiscard]] std::size_t pe_of(std::size_t sequence) const {
     return static_cast<std::size_t>(sequences_[sequence].pe);
   }
@@ -91,10 +93,10 @@ class Assignment {
 
   std::span<const Sequence> sequences_;
   const BlockIndex& held_;
-  std::int64_t pes_;
+  std::int64_t unit_;
   std::int64_t page_;
-  std::int64_t tolerance_;                                // tokens times PEs
-  std::vector<std::int64_t> above_;                       // [pe] the mean; negative below
+  std::int64_t tolerance_;                                // tokens times the unit
+  std::vector<std::int64_t> above_;                       // [pe] its part; negative below
   std::vector<std::int64_t> free_;                        // [pe] blocks not yet promised to a sequence
   std::set<std::pair<std::int64_t, std::size_t>> below_;  // {how far below, PE}: possible receivers
   std::vector<std::vector<std::size_t>> candidates_;      // [pe above the mean] sequences that may move, longest first

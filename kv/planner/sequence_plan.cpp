@@ -26,7 +26,7 @@ BlockIndex index_receivers(std::span<const Sequence> sequences, const Holdings& 
   std::vector<std::size_t> theirs;
   std::size_t hashes = 0;
   for (std::size_t pe = 0; pe < static_cast<std::size_t>(pes); ++pe) {
-    if (holdings.tokens(pe) * pes < holdings.all_tokens()) {
+    if (holdings.above(pe) < 0) {
       for (const std::size_t i : holdings.sequences_of(pe)) {
         theirs.push_back(i);
         hashes += sequences[i].hashes.size();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace shmem::kv {
 namespace {
@@ -11,9 +12,7 @@ namespace {
 constexpr std::int64_t kMostPes = std::int64_t{1} << 20;
 // No cache is larger, and no sum of tokens overflows.
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 31;
-constexpr std::int64_t kMostTokensInPage = std::int64_t{1} << 20;
-/// Plans compute with tokens times PEs.
-constexpr std::int64_t kMostTokensTimesPes = std::int64_t{1} << 61;
+constexpr std::int64_t kMostTokensInPage = std::int64_t{1} << 40;
 
 Error refuse(const std::string& what) {
   return fail(std::errc::invalid_argument, "cannot plan: " + what);
@@ -80,6 +79,14 @@ std::size_t filled_blocks(const Sequence& sequence, std::int64_t page) {
   return std::max(static_cast<std::size_t>(pages_of(sequence.tokens, page)), sequence.hashes.size());
 }
 
+Holdings::Holdings(std::size_t sequences, const Planning& planning)
+    : by_pe_(static_cast<std::size_t>(planning.pes)),
+      tokens_(by_pe_.size()),
+      weights_(planning.weights),
+      unit_(weights_.empty() ? planning.pes : std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0})),
+      used_(by_pe_.size()),
+      shares_(sequences) {}
+
 Result<void> Holdings::take_blocks(std::span<const Sequence> sequences, std::size_t pe, std::vector<Named>& named) {
   named.clear();
   for (const std::size_t number : by_pe_[pe]) {
@@ -117,13 +124,13 @@ Result<Holdings> Holdings::create(std::span<const Sequence> sequences, const Pla
   if (auto ok = check_planning(sequences, planning); !ok) {
     return ok.error();
   }
-  Holdings holdings(sequences.size(), static_cast<std::size_t>(planning.pes));
+  Holdings holdings(sequences.size(), planning);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     if (auto ok = check_sequence(i, sequences[i], planning); !ok) {
       return ok.error();
     }
     const auto pe = static_cast<std::size_t>(sequences[i].pe);
-    const std::int64_t left = kMostTokensTimesPes / planning.pes - holdings.all_tokens_;
+    const std::int64_t left = kMostTokensTimesUnit / holdings.unit_ - holdings.all_tokens_;
     if (sequences[i].tokens > left) {
       return refuse("the tokens of all sequences are more than can be counted");
     }

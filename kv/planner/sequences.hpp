@@ -39,7 +39,13 @@ struct Planning {
   std::int64_t pes = 0;
   Geometry geometry{};
   double tolerance = 0;  // a share of the mean
+  // Balanced only. Without numbers all PEs are equal.
+  std::vector<std::int64_t> weights{};  // of each PE: its part of the tokens is in proportion to it
+  std::vector<std::int64_t> room{};     // of each PE: the blocks that it can take; else its free blocks
 };
+
+/// Plans compute with tokens times Holdings::unit().
+constexpr std::int64_t kMostTokensTimesUnit = std::int64_t{1} << 61;
 
 /// What the PEs hold before a plan.
 class Holdings {
@@ -54,6 +60,13 @@ class Holdings {
   [[nodiscard]] const std::vector<std::size_t>& sequences_of(std::size_t pe) const { return by_pe_[pe]; }
   [[nodiscard]] std::int64_t tokens(std::size_t pe) const { return tokens_[pe]; }
   [[nodiscard]] std::int64_t all_tokens() const { return all_tokens_; }
+  /// The sum of the weights: the number of PEs if these are equal. Plans compute with tokens times this, so that the
+  /// part of each PE is a whole number.
+  [[nodiscard]] std::int64_t unit() const { return unit_; }
+  /// How far the tokens of the PE are above its part of all, times unit(). Negative below.
+  [[nodiscard]] std::int64_t above(std::size_t pe) const {
+    return unit_ * tokens_[pe] - (weights_.empty() ? 1 : weights_[pe]) * all_tokens_;
+  }
   /// The blocks in use, each once, ascending.
   [[nodiscard]] const std::vector<std::int64_t>& used(std::size_t pe) const { return used_[pe]; }
   /// A block of the sequence is named again, by the same sequence or by another one of its PE.
@@ -62,12 +75,14 @@ class Holdings {
  private:
   struct Named;
 
-  Holdings(std::size_t sequences, std::size_t pes) : by_pe_(pes), tokens_(pes), used_(pes), shares_(sequences) {}
+  Holdings(std::size_t sequences, const Planning& planning);
   Result<void> take_blocks(std::span<const Sequence> sequences, std::size_t pe, std::vector<Named>& named);
 
   std::vector<std::vector<std::size_t>> by_pe_;
   std::vector<std::int64_t> tokens_;
   std::int64_t all_tokens_ = 0;
+  std::vector<std::int64_t> weights_;
+  std::int64_t unit_;
   std::vector<std::vector<std::int64_t>> used_;
   std::vector<bool> shares_;
 };

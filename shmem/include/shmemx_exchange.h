@@ -209,6 +209,52 @@ SHMEM_API int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, u
                                    shmemx_exchange_name_t* names, shmemx_exchange_block_t* blocks,
                                    size_t capacity) SHMEM_NOEXCEPT;
 
+/* ---- Planning: which member shall have which blocks ---- */
+
+/* What a member can take. */
+typedef struct shmemx_exchange_share_t {
+  uint64_t member; /* its id, or any number that no other member of the plan has */
+  uint64_t room;   /* blocks that it can take besides those that it has */
+  uint32_t weight; /* 0 to 1000: its part of the load is in proportion to it; 0: it gives away what it has */
+  uint32_t reserved;
+} shmemx_exchange_share_t;
+
+/* Blocks that are of use together, and so move together: those of a sequence, for instance. */
+typedef struct shmemx_exchange_load_t {
+  uint64_t member; /* that has them */
+  uint64_t load;   /* what to balance: their bytes, tokens, requests per second; 0: they stay */
+  const shmemx_exchange_key_t* keys;
+  size_t count; /* 1 or more; 0 if `load` is 0 */
+  uint64_t to;  /* set by the call: the member that shall have them */
+} shmemx_exchange_load_t;
+
+/* loads[load].keys[key] goes from one member to another. */
+typedef struct shmemx_exchange_move_t {
+  uint64_t from;
+  uint64_t to;
+  size_t load;
+  size_t key;
+} shmemx_exchange_move_t;
+
+/*
+ * Plans moves after which the loads of members are in proportion to their weights as far as whole loads allow. The plan
+ * is a function of the arguments alone: one process makes it, for any members, without them and without an exchange,
+ * and tells them. Nothing moves. Each receiver finds, pulls and publishes the blocks of its moves; owners that do not
+ * keep their copies withdraw them, once find says that another member has them.
+ *
+ * The planner is that of shmemx_kv_plan_balance (SHMEMX_KV_BALANCED): no load takes a member past its part, and a block
+ * that its receiver has, or gets with another load, does not move. So `loads` list all blocks that members have, those
+ * that must stay with load 0, and equal keys are equal blocks. With a `tolerance`, 0 to 1, members within this share
+ * of the mean of their part are left alone, and others may take a member past its part by no more than that.
+ *
+ * Sets `to` of each load. Returns the number of moves, at most the number of keys, and writes the first `capacity` of
+ * them, by receiver, then by load. Errors: -EINVAL a member or load that makes no sense, weights that are all 0, a sum
+ * of loads times the sum of weights beyond 2^61, NULL; -ENOMEM.
+ */
+SHMEM_API int shmemx_exchange_plan(const shmemx_exchange_share_t* members, size_t member_count,
+                                   shmemx_exchange_load_t* loads, size_t load_count, double tolerance,
+                                   shmemx_exchange_move_t* moves, size_t capacity) SHMEM_NOEXCEPT;
+
 /* ---- Counters of a member, since open ---- */
 
 typedef struct shmemx_exchange_stats_t {
