@@ -27,6 +27,7 @@ namespace shmem {
   CALL(ucp, worker_arm)                 \
   CALL(ucp, worker_signal)              \
   CALL(ucp, worker_progress)            \
+  CALL(ucp, worker_flush_nbx)           \
   CALL(ucp, ep_create)                  \
   CALL(ucp, ep_close_nbx)               \
   CALL(ucp, ep_flush_nbx)               \

@@ -7,10 +7,8 @@
 #include <array>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "shmem/bootstrap/allgather.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/net/address_exchange.hpp"
 
 namespace shmem {
@@ -136,29 +134,11 @@ Result<void> check_settings(const Bootstrap& world, const NetworkSettings& setti
   return {};
 }
 
-/// UCX 1.13 ends the process if it cannot start its thread.
-Result<void> check_threads() {
-  // Two at once: UCX's and that of the library's own progress.
-  std::array<HelperThread, 2> threads;
-  for (HelperThread& thread : threads) {
-    auto started = HelperThread::start([] { std::this_thread::sleep_for(std::chrono::milliseconds{1}); });
-    if (!started) {
-      return fail(
-          started.error().code,
-          fmt::format("UCX needs threads, and none can be started: {}; raise the limit on processes (ulimit -u) "
-                      "or that of the control group (pids.max)",
-                      started.error().text));
-    }
-    thread = *std::move(started);
-  }
-  return {};
-}
-
 Result<void> prepare(const Bootstrap& world, const NetworkSettings& settings, Own& own) {
   if (auto good = check_settings(world, settings); !good) {
     return good;
   }
-  if (auto threads = check_threads(); !threads) {
+  if (auto threads = check_ucx_threads(); !threads) {
     return threads;
   }
   const auto calls = load_ucx(settings.library);

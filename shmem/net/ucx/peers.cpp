@@ -54,15 +54,8 @@ Result<UcxPeer*> UcxPeers::reach(int pe, const OpText& op) {
 
 ucs_status_t UcxPeers::connect(UcxPeer& peer) {
   const PeAddress& address = addresses_[static_cast<std::size_t>(peer.pe)];
-  ucp_ep_params_t parameters{};
-  parameters.field_mask =
-      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  parameters.address = reinterpret_cast<const ucp_address_t*>(address.address.data());
-  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  parameters.err_handler.cb = on_failure;
-  parameters.err_handler.arg = &peer;
   ucp_ep_h endpoint = nullptr;
-  if (const auto made = worker_.calls().ep_create(worker_.worker(), &parameters, &endpoint); made != UCS_OK) {
+  if (const auto made = worker_.connect(address.address, on_failure, &peer, endpoint); made != UCS_OK) {
     return made;
   }
   peer.endpoint = endpoint;

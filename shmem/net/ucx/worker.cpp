@@ -10,7 +10,10 @@
 #include <cstring>
 #include <span>
 #include <sstream>
+#include <thread>
 #include <utility>
+
+#include "shmem/bootstrap/helper_thread.hpp"
 
 namespace shmem {
 
@@ -104,6 +107,38 @@ std::vector<std::string> transports_of(const UcxCalls& calls, ucp_context_h cont
 }
 
 }  // namespace
+
+Result<void> check_ucx_threads() {
+  // Two at once: UCX's and that of the library's own progress.
+  std::array<HelperThread, 2> threads;
+  for (HelperThread& thread : threads) {
+    auto started = HelperThread::start([] { std::this_thread::sleep_for(std::chrono::milliseconds{1}); });
+    if (!started) {
+      return fail(
+          started.error().code,
+          fmt::format("UCX needs threads, and none can be started: {}; raise the limit on processes (ulimit -u) "
+                      "or that of the control group (pids.max)",
+                      started.error().text));
+    }
+    thread = *std::move(started);
+  }
+  return {};
+}
+
+ucs_status_t UcxWorker::connect(std::span<const std::byte> address, ucp_err_handler_cb_t failed, void* argument,
+                                ucp_ep_h& endpoint) const {
+  ucp_ep_params_t parameters{};
+  parameters.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_handler.cb = failed;
+  parameters.err_handler.arg = argument;
+  endpoint = nullptr;
+  const auto made = calls_.ep_create(worker_, &parameters, &endpoint);
+  endpoint = made == UCS_OK ? endpoint : nullptr;
+  return made;
+}
 
 Error ucx_failure(const UcxCalls& calls, ucs_status_t status, const std::string& what) {
   return fail(std::errc::io_error,

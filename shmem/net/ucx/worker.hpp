@@ -53,6 +53,10 @@ class UcxSleepers {
   bool signalled_ = false;  // guarded by mutex_
 };
 
+/// UCX 1.13 ends the process if it cannot start its thread: an Error if no threads can be started. Before
+/// UcxWorker::create().
+Result<void> check_ucx_threads();
+
 /// Thread-safe. Endpoints, keys and memory that UCX made for it are released before it.
 class UcxWorker {
  public:
@@ -75,6 +79,10 @@ class UcxWorker {
   [[nodiscard]] const std::string& transports() const { return transports_; }
   /// Otherwise no adapter writes to other nodes' memory, and UCX uses one stream between two PEs.
   [[nodiscard]] bool one_sided() const { return one_sided_; }
+
+  /// Makes an endpoint for the worker at another address; `failed` is called with `argument` when that worker is gone.
+  [[nodiscard]] ucs_status_t connect(std::span<const std::byte> address, ucp_err_handler_cb_t failed, void* argument,
+                                     ucp_ep_h& endpoint) const;
 
   /// `worked` is called after each progress(), by any thread, that had something to do. Before other threads use this.
   void call_after_progress(std::function<void()> worked) { worked_ = std::move(worked); }

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/net/ucx/message_port.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "shmem/net/ucx/server.hpp"
+
+namespace shmem {
+
+namespace {
+
+using PortClock = std::chrono::steady_clock;
+
+/// The id of its messages among those of a worker.
+constexpr unsigned kPortMessages = 1;
+constexpr std::chrono::seconds kLongestPortSleep{1};
+/// How long a port that ends waits for its endpoints to close.
+constexpr std::chrono::milliseconds kPortCloseLimit{500};
+
+/// The port whose thread this is.
+thread_local const UcxMessagePort* port_of_this_thread = nullptr;
+
+}  // namespace
+
+UcxMessagePort::UcxMessagePort(std::unique_ptr<UcxWorker> worker, PortHandlers handlers)
+    : worker_(std::move(worker)), handlers_(std::move(handlers)) {
+  receive_by(*worker_, kPortMessages, on_message, this);
+}
+
+Result<void> UcxMessagePort::start() {
+  auto thread = HelperThread::start([this] { run(); });
+  if (!thread) {
+    return thread.error();
+  }
+  thread_ = *std::move(thread);
+  return {};
+}
+
+UcxMessagePort::~UcxMessagePort() {
+  stop_.store(true, std::memory_order_relaxed);
+  worker_->wake();
+  thread_.join();
+}
+
+std::uint64_t UcxMessagePort::version() const {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  worker_->calls().get_version(&major, &minor, &release);
+  return std::uint64_t{major} << 32 | minor;
+}
+
+std::string UcxMessagePort::describe() const {
+  return fmt::format("ucx {} ({})", ucx_version(worker_->calls()), worker_->transports());
+}
+
+std::uint64_t UcxMessagePort::open(std::vector<std::byte> address) {
+  const std::uint64_t number = last_route_.fetch_add(1, std::memory_order_relaxed) + 1;
+  add({Order::Kind::kOpen, number, std::move(address), {}});
+  return number;
+}
+
+void UcxMessagePort::close(std::uint64_t route) {
+  add({Order::Kind::kClose, route, {}, {}});
+}
+
+void UcxMessagePort::send(std::uint64_t route, PortMessage message) {
+  add({Order::Kind::kSend, route, {}, std::move(message)});
+}
+
+void UcxMessagePort::add(Order order) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = orders_.empty();
+    orders_.push_back(std::move(order));
+  }
+  // The port's own thread carries out what its handlers order before it sleeps.
+  if (first && port_of_this_thread != this) {
+    worker_->wake();
+  }
+}
+
+void UcxMessagePort::run() {
+  port_of_this_thread = this;
+  // Relaxed: the signal ends the sleep, and the thread looks again.
+  while (!stop_.load(std::memory_order_relaxed)) {
+    bool busy = worker_->progress();
+    busy |= carry_out();
+    busy |= report_failures();
+    busy |= handlers_.turn();
+    if (!busy) {
+      worker_->sleep(kLongestPortSleep);
+    }
+  }
+  carry_out();
+  for (auto& [number, route] : std::exchange(routes_, {})) {
+    Route& one = *route;
+    closing_.push_back({std::move(route), nullptr});
+    end(one);
+  }
+  finish_closing();
+  finish_answers();
+}
+
+bool UcxMessagePort::carry_out() {
+  std::vector<Order> orders;
+  {
+    const std::lock_guard lock(mutex_);
+    orders.swap(orders_);
+  }
+  for (Order& order : orders) {
+    carry_out(std::move(order));
+  }
+  std::erase_if(closing_, [&](const Closing& closing) {
+    if (closing.request != nullptr && worker_->calls().request_check_status(closing.request) == UCS_INPROGRESS) {
+      return false;
+    }
+    if (closing.request != nullptr) {
+      worker_->calls().request_free(closing.request);
+    }
+    return true;
+  });
+  return !orders.empty();
+}
+
+void UcxMessagePort::carry_out(Order order) {
+  if (order.kind == Order::Kind::kOpen) {
+    auto route = std::make_unique<Route>();
+    route->all = this;
+    route->number = order.route;
+    route->address = std::move(order.address);
+    routes_[order.route] = std::move(route);
+    return;
+  }
+  const auto found = routes_.find(order.route);
+  if (order.kind == Order::Kind::kClose && found != routes_.end()) {
+    Route& route = *found->second;
+    closing_.push_back({std::move(found->second), nullptr});
+    routes_.erase(found);
+    end(route);
+  } else if (order.kind == Order::Kind::kSend) {
+    if (found != routes_.end() && connect(*found->second)) {
+      transmit(*found->second, std::move(order.message));
+    } else if (order.message.under_way != nullptr) {
+      order.message.under_way->fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+bool UcxMessagePort::connect(Route& route) {
+  if (route.endpoint != nullptr || route.failed) {
+    return !route.failed;
+  }
+  const auto made = worker_->connect(route.address, on_failure, &route, route.endpoint);
+  if (made != UCS_OK) {
+    fail_route(route, made);
+    return false;
+  }
+  return true;
+}
+
+void UcxMessagePort::transmit(Route& route, PortMessage message) {
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): UCX keeps it until it calls back
+  auto* sending = new Sending{this, std::move(message)};
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  parameters.flags = UCP_AM_SEND_FLAG_EAGER;
+  parameters.cb.send = on_sent;
+  parameters.user_data = sending;
+  ++sending_;
+  const PortMessage& content = sending->message;
+  void* request = worker_->calls().am_send_nbx(route.endpoint, kPortMessages, content.head.data(), content.head.size(),
+                                               content.body.get(), content.bytes, &parameters);
+  if (UCS_PTR_IS_PTR(request)) {
+    return;
+  }
+  const auto status = UCS_PTR_STATUS(request);
+  on_sent(nullptr, status, sending);
+  if (status != UCS_OK) {
+    fail_route(route, status);
+  }
+}
+
+void UcxMessagePort::on_sent(void* request, ucs_status_t /*status*/, void* sending) {
+  const std::unique_ptr<Sending> sent(static_cast<Sending*>(sending));
+  --sent->all->sending_;
+  if (request != nullptr) {
+    sent->all->worker_->calls().request_free(request);
+  }
+  if (sent->message.under_way != nullptr) {
+    // Relaxed: the thread that calls turn() is this one.
+    sent->message.under_way->fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void UcxMessagePort::on_failure(void* route, ucp_ep_h /*endpoint*/, ucs_status_t status) {
+  Route& failed = *static_cast<Route*>(route);
+  failed.all->fail_route(failed, status);
+}
+
+void UcxMessagePort::fail_route(Route& route, ucs_status_t status) {
+  if (!std::exchange(route.failed, true)) {
+    failures_.push_back({route.number, worker_->calls().status_string(status)});
+  }
+}
+
+bool UcxMessagePort::report_failures() {
+  const auto failures = std::exchange(failures_, {});
+  for (const Failure& failure : failures) {
+    if (routes_.contains(failure.route)) {
+      handlers_.lost(failure.route, failure.why);
+    }
+  }
+  return !failures.empty();
+}
+
+ucs_status_t UcxMessagePort::on_message(void* port, const void* header, std::size_t header_length, void* data,
+                                        std::size_t length, const ucp_am_recv_param_t* parameters) {
+  if (!is_whole(*parameters)) {
+    return UCS_OK;  // no port sends such a message
+  }
+  try {
+    static_cast<UcxMessagePort*>(port)->handlers_.receive(bytes_of(header, header_length), bytes_of(data, length));
+  } catch (const std::bad_alloc&) {
+    // No exception leaves a callback of UCX. The message is lost, and its sender waits until its limit.
+  }
+  return UCS_OK;
+}
+
+/// Begins to close the endpoint of a route that is in closing_. By force: no caller waits for what was not sent.
+void UcxMessagePort::end(Route& route) {
+  if (route.endpoint == nullptr) {
+    return;
+  }
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  void* const request = worker_->calls().ep_close_nbx(route.endpoint, &parameters);
+  route.failed = true;
+  if (UCS_PTR_IS_PTR(request)) {
+    const auto mine = std::find_if(closing_.begin(), closing_.end(),
+                                   [&](const Closing& closing) { return closing.route.get() == &route; });
+    mine->request = request;
+  }
+}
+
+void UcxMessagePort::finish_closing() {
+  const auto deadline = PortClock::now() + kPortCloseLimit;
+  while ((!closing_.empty() || sending_ > 0) && PortClock::now() < deadline) {
+    if (!worker_->progress()) {
+      worker_->sleep(std::chrono::milliseconds{1});
+    }
+    carry_out();
+  }
+}
+
+/// UCX answers connections of other processes by endpoints of its own. UCX 1.13 ends the process if such an answer has
+/// not been sent when the worker is destroyed.
+void UcxMessagePort::finish_answers() {
+  const auto deadline = PortClock::now() + kPortCloseLimit;
+  ucp_request_param_t parameters{};
+  void* const flush = worker_->calls().worker_flush_nbx(worker_->worker(), &parameters);
+  if (!UCS_PTR_IS_PTR(flush)) {
+    return;
+  }
+  while (worker_->calls().request_check_status(flush) == UCS_INPROGRESS && PortClock::now() < deadline) {
+    if (!worker_->progress()) {
+      worker_->sleep(std::chrono::milliseconds{1});
+    }
+  }
+  worker_->calls().request_free(flush);
+}
+
+Result<std::unique_ptr<MessagePort>> make_message_port(PortHandlers handlers, bool rdma_only,
+                                                       const std::string& library) {
+  if (auto threads = check_ucx_threads(); !threads) {
+    return threads.error();
+  }
+  const auto calls = load_ucx(library);
+  if (!calls) {
+    return calls.error();
+  }
+  constexpr std::size_t kUsualRoutes = 8;
+  auto worker = UcxWorker::create(*calls, kUsualRoutes, false, rdma_only);
+  if (!worker) {
+    return worker.error();
+  }
+  auto port = std::make_unique<UcxMessagePort>(*std::move(worker), std::move(handlers));
+  if (auto started = port->start(); !started) {
+    return started.error();
+  }
+  return std::unique_ptr<MessagePort>(std::move(port));
+}
+
+}  // namespace shmem

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/net/message_port.hpp"
+#include "shmem/net/ucx/worker.hpp"
+
+namespace shmem {
+
+/// One thread alone calls UCX, so that no lock of this class is held while UCX calls back.
+class UcxMessagePort final : public MessagePort {
+ public:
+  UcxMessagePort(std::unique_ptr<UcxWorker> worker, PortHandlers handlers);
+  UcxMessagePort(const UcxMessagePort&) = delete;
+  UcxMessagePort& operator=(const UcxMessagePort&) = delete;
+  ~UcxMessagePort() override;
+  Result<void> start();
+
+  [[nodiscard]] const std::vector<std::byte>& address() const override { return worker_->address(); }
+  [[nodiscard]] std::uint64_t version() const override;
+  [[nodiscard]] std::string describe() const override;
+  std::uint64_t open(std::vector<std::byte> address) override;
+  void close(std::uint64_t route) override;
+  void send(std::uint64_t route, PortMessage message) override;
+
+ private:
+  struct Route {
+    UcxMessagePort* all = nullptr;
+    std::uint64_t number = 0;
+    std::vector<std::byte> address;
+    ucp_ep_h endpoint = nullptr;
+    bool failed = false;
+  };
+  /// What a call of another thread wants.
+  struct Order {
+    enum class Kind { kOpen, kClose, kSend };
+    Kind kind;
+    std::uint64_t route;
+    std::vector<std::byte> address;
+    PortMessage message;
+  };
+  struct Sending {
+    UcxMessagePort* all = nullptr;
+    PortMessage message;
+  };
+
+  static ucs_status_t on_message(void* port, const void* header, std::size_t header_length, void* data,
+                                 std::size_t length, const ucp_am_recv_param_t* parameters);
+  static void on_sent(void* request, ucs_status_t status, void* sending);
+  static void on_failure(void* route, ucp_ep_h endpoint, ucs_status_t status);
+
+  void add(Order order);
+  void run();
+  bool carry_out();
+  void carry_out(Order order);
+  bool connect(Route& route);
+  void transmit(Route& route, PortMessage message);
+  void fail_route(Route& route, ucs_status_t status);
+  void end(Route& route);
+  /// Waits a little for the endpoints that are being closed.
+  void finish_closing();
+  void finish_answers();
+  bool report_failures();
+
+  const std::unique_ptr<UcxWorker> worker_;
+  const PortHandlers handlers_;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> last_route_{0};
+
+  std::mutex mutex_;  // for the next
+  std::vector<Order> orders_;
+
+  // Only the thread uses these. A route stays at its address until UCX has closed its endpoint.
+  std::map<std::uint64_t, std::unique_ptr<Route>> routes_;
+  struct Closing {
+    std::unique_ptr<Route> route;
+    void* request;
+  };
+  std::vector<Closing> closing_;
+  struct Failure {
+    std::uint64_t route;
+    std::string why;
+  };
+  std::vector<Failure> failures_;
+  std::size_t sending_ = 0;
+
+  HelperThread thread_;  // last: it uses the others
+};
+
+}  // namespace shmem
