@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "shmem/result.hpp"
 
@@ -43,6 +44,8 @@ enum class Prover : std::uint8_t { kServer = 1, kPe = 2 };
 
 /// The proof of `prover` for this exchange, which includes all of `hello` and all of `challenge` but its proof.
 Proof prove(const Secret& secret, Prover prover, const Hello& hello, const Challenge& challenge);
+/// The proof that its maker knows the secret, for any other protocol: `purpose` tells protocols, and sides, apart.
+Proof sign(const Secret& secret, std::string_view purpose, std::span<const std::uint8_t> message);
 /// Compares in constant time, so that the time does not tell how many bytes were right.
 bool same(const Proof& one, const Proof& other);
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One TCP connection of a link.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "kv/service/link_frames.hpp"
+
+namespace shmem::exchange {
+
+/// Nothing waits. Used by one thread.
+class LinkConnection {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class State {
+    kConnecting,  // to an owner
+    kGreeting,    // the first frame of the other side is awaited
+    kProving,     // the second
+    kLinked
+  };
+
+  /// Begins to connect. Null: that has failed already.
+  static std::unique_ptr<LinkConnection> connect(const Endpoint& place, Clock::time_point deadline);
+  /// That of another member to this one.
+  LinkConnection(base::UniqueFd socket, const Endpoint& where, bool is_outgoing, Clock::time_point limit)
+      : outgoing(is_outgoing), place(where), deadline(limit), socket_(std::move(socket)) {}
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  /// For poll().
+  [[nodiscard]] short events() const;
+  /// Once poll() says that it can be written to: false if it could not be connected.
+  bool finish_connecting();
+
+  /// False: the other side has gone, or has not taken earlier frames.
+  bool send(const FrameBytes& frame);
+  template <typename T>
+  bool send(FrameType type, const T& head, std::span<const std::byte> rest = {}) {
+    return send(encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
+  }
+  bool write();
+  /// Takes bytes that have come. False: there will be no more.
+  bool read();
+  Result<std::optional<Frame>> next() { return reader_.next(); }
+
+  const bool outgoing;  // this member is the reader
+  const Endpoint place;
+  State state = State::kGreeting;
+  Clock::time_point deadline;  // to be linked
+  LinkHello hello;
+  LinkChallenge challenge;
+  std::uint64_t session = 0;          // this side's number in messages of the link
+  std::uint64_t member = 0;           // at the other side, once that has proved itself
+  std::optional<Endpoint> listens{};  // where the reader at the other side listens
+  bool dropped = false;
+
+ private:
+  static constexpr std::size_t kMostUnsent = std::size_t{256} << 10;
+
+  base::UniqueFd socket_;
+  FrameReader reader_{sizeof(LinkProof) + kLongestPortAddress};
+  std::vector<std::byte> unsent_;
+};
+
+}  // namespace shmem::exchange

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// How members on different nodes get to know each other, over TCP: frames of shmem/bootstrap/uid_protocol.hpp. Both
+// sides prove that they know the secret, the one that was connected to first; neither sends it. Then they tell each
+// other how messages reach them. The connection stays: its end is the end of the link.
+//
+//   reader -> owner  kHello      LinkHello
+//   owner -> reader  kChallenge  LinkChallenge
+//   reader -> owner  kProof      LinkProof, the address of its message port; or kDecline: it does not need this link
+//   owner -> reader  kWelcome    LinkWelcome, the address of its message port
+//   owner -> reader  kMembers    WireEndpoints: where other members listen
+//   owner -> reader  kRefused    a text, instead of any of these
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "shmem/bootstrap/uid_proof.hpp"
+#include "shmem/bootstrap/uid_protocol.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
+
+namespace shmem::exchange {
+
+// Others than those of unique ids, so that neither takes the other's.
+constexpr auto kLinkHello = static_cast<FrameType>(64);
+constexpr auto kLinkChallenge = static_cast<FrameType>(65);
+constexpr auto kLinkProof = static_cast<FrameType>(66);
+constexpr auto kLinkDecline = static_cast<FrameType>(67);
+constexpr auto kLinkWelcome = static_cast<FrameType>(68);
+constexpr auto kLinkMembers = static_cast<FrameType>(69);
+constexpr auto kLinkRefused = static_cast<FrameType>(70);
+
+/// It changes with these frames.
+constexpr std::uint32_t kLinkProtocol = 1;
+
+/// The identity of a member.
+struct LinkIdentity {
+  std::uint64_t member = 0;
+  std::uint64_t node = 0;      // members with an equal one see each other without a link
+  std::uint64_t version = 0;   // of the library below (MessagePort)
+  std::uint32_t messages = 0;  // kRemoteProtocol
+  std::uint32_t pid = 0;
+};
+static_assert(sizeof(LinkIdentity) == 32);
+
+struct LinkHello {
+  Nonce nonce{};
+  LinkIdentity who;
+  std::uint32_t protocol = kLinkProtocol;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(LinkHello) == 72);
+
+struct LinkChallenge {
+  Nonce nonce{};
+  LinkIdentity who;
+  Proof proof{};
+};
+static_assert(sizeof(LinkChallenge) == 96);
+
+/// An address of IPv4 (in the first 4 bytes) or IPv6, and a port.
+struct WireEndpoint {
+  std::uint16_t family = 0;  // 4 or 6
+  std::uint16_t port = 0;
+  std::array<std::uint8_t, 16> address{};
+};
+static_assert(sizeof(WireEndpoint) == 20);
+WireEndpoint to_wire(const Endpoint& endpoint);
+/// Nothing if it is not an address that a member can listen at.
+std::optional<Endpoint> from_wire(const WireEndpoint& wire);
+
+struct LinkProof {
+  Proof proof{};
+  std::uint64_t answers = 0;  // the number that answers to this reader have
+  WireEndpoint place;         // where the reader listens
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(LinkProof) == 64);
+
+struct LinkWelcome {
+  std::uint64_t requests = 0;  // the number that requests of the reader have
+  std::uint32_t slots = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(LinkWelcome) == 16);
+
+constexpr std::size_t kLongestPortAddress = std::size_t{64} << 10;
+constexpr std::size_t kMostLinkMembers = 512;
+
+enum class LinkSide : std::uint8_t { kOwner = 1, kReader = 2 };
+/// The proof of a side for these two frames, of all but the proof in the second.
+Proof prove_link(const Secret& secret, LinkSide side, const LinkHello& hello, const LinkChallenge& challenge);
+
+/// The bytes of a frame after its T, of which there is at least one and not more than kLongestPortAddress.
+template <typename T>
+std::optional<std::vector<std::byte>> port_address_of(const Frame& frame) {
+  if (frame.payload.size() <= sizeof(T) || frame.payload.size() > sizeof(T) + kLongestPortAddress) {
+    return std::nullopt;
+  }
+  return std::vector<std::byte>(frame.payload.begin() + sizeof(T), frame.payload.end());
+}
+
+/// The places in a kLinkMembers frame; those that make no sense are skipped.
+std::vector<Endpoint> members_of(const Frame& frame);
+
+}  // namespace shmem::exchange

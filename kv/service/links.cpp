@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/service/links.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace shmem::exchange {
+namespace {
+
+using State = LinkConnection::State;
+
+/// For a connection to become a link.
+constexpr std::chrono::seconds kGreetingLimit{5};
+/// Connections that have not proved themselves; the oldest gives way.
+constexpr std::size_t kMostStrangers = 32;
+constexpr std::size_t kMostPlaces = 512;
+constexpr std::chrono::milliseconds kFirstRetry{100};
+constexpr std::chrono::milliseconds kLongestRetry{1000};
+/// An address that came from another member is dropped after so many failed attempts to connect.
+constexpr unsigned kMostFailures = 8;
+constexpr std::chrono::milliseconds kAcceptPause{200};
+
+}  // namespace
+
+Result<std::unique_ptr<Links>> Links::open(Endpoint& place, LinkSelf self, LinkHandlers handlers, Counters& counters) {
+  auto listener = listen_at(place);
+  if (!listener) {
+    return listener.error();
+  }
+  base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) {
+    return fail_errno(errno, "cannot connect an exchange to other nodes: eventfd");
+  }
+  std::unique_ptr<Links> links(
+      new Links(*std::move(listener), place, std::move(wake), std::move(self), std::move(handlers), counters));
+  auto thread = HelperThread::start([&here = *links] { here.run(); });
+  if (!thread) {
+    return thread.error();
+  }
+  links->thread_ = *std::move(thread);
+  return links;
+}
+
+Links::Links(base::UniqueFd listener, const Endpoint& place, base::UniqueFd wake, LinkSelf self, LinkHandlers handlers,
+             Counters& counters)
+    : self_(std::move(self)),
+      place_(place),
+      handlers_(std::move(handlers)),
+      counters_(counters),
+      listener_(std::move(listener)),
+      wake_(std::move(wake)) {}
+
+Links::~Links() {
+  stop_.store(true, std::memory_order_relaxed);
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+Result<void> Links::connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  joined_ = false;
+  refusal_.clear();
+  new_seeds_.insert(new_seeds_.end(), seeds.begin(), seeds.end());
+  ::eventfd_write(wake_.get(), 1);
+  joined_changed_.wait_for(lock, limit, [&] { return joined_ || !refusal_.empty(); });
+  const std::string refusal = std::exchange(refusal_, {});
+  return refusal.empty() ? Result<void>() : fail(std::errc::permission_denied, refusal);
+}
+
+void Links::drop(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  to_drop_.push_back(session);
+  ::eventfd_write(wake_.get(), 1);
+}
+
+// ---- The thread ----
+
+void Links::run() {
+  // Relaxed: the eventfd wakes this thread, which looks again.
+  while (!stop_.load(std::memory_order_relaxed)) {
+    take_orders();
+    try_places();
+    tell_joined();
+    std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                                {.fd = paused_until_ ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+    for (const auto& connection : connections_) {
+      waiting.push_back({.fd = connection->fd(), .events = connection->events(), .revents = 0});
+    }
+    if (::poll(waiting.data(), waiting.size(), poll_limit()) < 0) {
+      continue;  // interrupted: nothing is known of any
+    }
+    eventfd_t woken = 0;
+    ::eventfd_read(wake_.get(), &woken);
+    for (std::size_t i = 2; i < waiting.size(); ++i) {
+      handle(*connections_[i - 2], waiting[i].revents);
+    }
+    if (waiting[1].revents != 0) {
+      accept();
+    }
+    std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
+  }
+}
+
+/// Until a place is tried again, or a connection has not become a link in time.
+int Links::poll_limit() const {
+  std::optional<Clock::time_point> next = paused_until_;
+  const auto consider = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
+  for (const auto& [text, place] : places_) {
+    if (!place.is_busy) {
+      consider(place.next);
+    }
+  }
+  for (const auto& connection : connections_) {
+    if (connection->state != State::kLinked) {
+      consider(connection->deadline);
+    }
+  }
+  if (!next) {
+    return -1;
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+void Links::handle(Connection& connection, short events) {
+  if (connection.dropped) {
+    return;  // by one that was handled before
+  }
+  bool goes_on = connection.state == State::kLinked || Clock::now() < connection.deadline;
+  if (goes_on && connection.state == State::kConnecting) {
+    goes_on = events == 0 || (connection.finish_connecting() && greet(connection));
+  } else if (goes_on && events != 0) {
+    const bool alive = connection.read();
+    goes_on = take_frames(connection) && alive && connection.write();
+  }
+  if (!goes_on) {
+    drop(connection);
+  }
+}
+
+void Links::accept() {
+  while (true) {
+    Endpoint from;
+    from.size = sizeof from.storage;
+    base::UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
+                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED && errno != EINTR) {
+        paused_until_ = Clock::now() + kAcceptPause;  // poll() would return at once
+      }
+      return;
+    }
+    prepare_connection(socket.get());
+    if (count(false, false) >= kMostStrangers) {
+      const auto oldest = std::find_if(connections_.begin(), connections_.end(), [](const auto& one) {
+        return !one->outgoing && !one->dropped && one->state != State::kLinked;
+      });
+      drop(**oldest);
+    }
+    connections_.push_back(std::make_unique<Connection>(std::move(socket), from, false, Clock::now() + kGreetingLimit));
+  }
+}
+
+void Links::take_orders() {
+  std::vector<Endpoint> seeds;
+  std::vector<std::uint64_t> sessions;
+  {
+    const std::lock_guard lock(mutex_);
+    seeds.swap(new_seeds_);
+    sessions.swap(to_drop_);
+  }
+  for (const Endpoint& seed : seeds) {
+    add_place(seed, true);
+  }
+  for (const auto& connection : connections_) {
+    if (std::find(sessions.begin(), sessions.end(), connection->session) != sessions.end()) {
+      drop(*connection);
+    }
+  }
+  std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
+}
+
+void Links::add_place(const Endpoint& endpoint, bool is_seed) {
+  const std::string text = endpoint.text();
+  if (text == place_.text() || (places_.size() >= kMostPlaces && !places_.contains(text))) {
+    return;
+  }
+  Place& place = places_[text];
+  place.endpoint = endpoint;
+  place.is_seed = place.is_seed || is_seed;
+  place.failures = 0;
+  if (!place.is_busy) {
+    place.next = Clock::now();
+  }
+}
+
+void Links::try_places() {
+  const auto now = Clock::now();
+  if (paused_until_ && now >= *paused_until_) {
+    paused_until_.reset();
+  }
+  for (auto& [text, place] : places_) {
+    if (place.is_busy || now < place.next) {
+      continue;
+    }
+    const bool may = count(true, true) + count(true, false) < kMostLinks;
+    if (auto connection = may ? Connection::connect(place.endpoint, now + kGreetingLimit) : nullptr) {
+      place.is_busy = true;
+      connections_.push_back(std::move(connection));
+    } else {
+      place.was_tried = true;
+      place.next = now + kLongestRetry;
+    }
+  }
+}
+
+void Links::tell_joined() {
+  const bool all =
+      std::all_of(places_.begin(), places_.end(), [](const auto& place) { return place.second.was_tried; });
+  const std::lock_guard lock(mutex_);
+  if (all && new_seeds_.empty() && !joined_) {
+    joined_ = true;
+    joined_changed_.notify_all();
+  }
+}
+
+std::size_t Links::count(bool outgoing, bool linked) const {
+  return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& one) {
+    return !one->dropped && one->outgoing == outgoing && (one->state == State::kLinked) == linked;
+  }));
+}
+
+LinkConnection* Links::find_member(std::uint64_t member, bool outgoing) const {
+  const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& one) {
+    return !one->dropped && one->outgoing == outgoing && one->state == State::kLinked && one->member == member;
+  });
+  return found != connections_.end() ? found->get() : nullptr;
+}
+
+/// The end of a connection, and of its link.
+void Links::drop(Connection& connection) {
+  connection.dropped = true;
+  if (!connection.outgoing && connection.state == State::kProving) {
+    add(counters_.refused);  // it has got a proof of the secret, and has given none
+  }
+  if (connection.state == State::kLinked) {
+    (connection.outgoing ? handlers_.owner_left : handlers_.reader_left)(connection.session);
+  }
+  if (!connection.outgoing) {
+    return;
+  }
+  const auto found = places_.find(connection.place.text());
+  if (found == places_.end()) {
+    return;
+  }
+  Place& place = found->second;
+  place.is_busy = false;
+  place.was_tried = true;
+  place.failures = connection.state == State::kLinked ? 0 : place.failures + 1;
+  if (!place.is_seed && place.failures >= kMostFailures) {
+    places_.erase(found);
+    return;
+  }
+  // If it was linked, the member may still live, or be started again.
+  place.next =
+      std::max(place.next, Clock::now() + std::min<std::chrono::milliseconds>(
+                                              kLongestRetry, kFirstRetry * (1U << std::min(place.failures, 4U))));
+}
+
+}  // namespace shmem::exchange
