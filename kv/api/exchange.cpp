@@ -4,11 +4,21 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+
 #include "kv/api/exchange_errors.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
+#include "shmem/config/config_file.hpp"
 
 using shmem::Result;
 using shmem::api::refuse_exchange;
 using shmem::exchange::Exchange;
+using shmem::exchange::NetworkSettings;
 using shmem::exchange::Settings;
 using shmem::exchange::TransferPointer;
 namespace api = shmem::api;
@@ -52,6 +62,73 @@ Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
   if (given.metrics != nullptr) {
     settings.metrics = given.metrics;
   }
+  const auto variables = shmem::process_options();
+  if (!variables) {
+    return variables.error();
+  }
+  settings.host_id = variables->host_id;
+  return settings;
+}
+
+Result<shmem::Endpoint> endpoint_from(const std::string& text) {
+  auto endpoint = shmem::parse_endpoint(text);
+  return endpoint ? endpoint
+                  : shmem::fail(endpoint.error().code,
+                                fmt::format("shmem: shmemx_exchange_connect: \"{}\": {}", text, endpoint.error().text));
+}
+
+Result<shmem::Endpoint> listening_place(const char* listen, const shmem::Options& options) {
+  if (listen != nullptr) {
+    return endpoint_from(listen);
+  }
+  const auto interfaces = shmem::interface_addresses();
+  if (!interfaces) {
+    return interfaces.error();
+  }
+  std::optional<shmem::InterfaceChoice> choice;
+  if (!options.uid_sock_ifname.empty()) {
+    auto given = shmem::parse_interface(options.uid_sock_ifname);
+    if (!given) {
+      return given.error();
+    }
+    choice = *given;
+  }
+  return shmem::choose_address(*interfaces, choice);
+}
+
+Result<NetworkSettings> network_from(const shmemx_exchange_network_t& given) {
+  constexpr std::uint32_t kMostAnswerMs = 600'000;
+  const auto options = shmem::process_options();
+  if (!options) {
+    return options.error();
+  }
+  NetworkSettings settings;
+  settings.secret = given.secret != nullptr ? given.secret : options->uid_secret;
+  settings.rdma_only = options->network_require == shmem::NetworkUse::kRdma;
+  if (settings.secret.empty()) {
+    return shmem::fail(
+        std::errc::invalid_argument,
+        "shmem: shmemx_exchange_connect: there is no secret; set SHMEM_UID_SECRET to the same text for all "
+        "members");
+  }
+  if (!take_option(given.answer_ms, kMostAnswerMs, settings.answer_ms) ||
+      std::any_of(std::begin(given.reserved), std::end(given.reserved), [](auto value) { return value != 0; })) {
+    return shmem::fail(std::errc::invalid_argument,
+                       "shmem: shmemx_exchange_connect: answer_ms is too large, or a reserved option is not 0");
+  }
+  auto place = listening_place(given.listen, *options);
+  if (!place) {
+    return place.error();
+  }
+  settings.place = *place;
+  std::istringstream members(given.members != nullptr ? given.members : "");
+  for (std::string text; std::getline(members, text, ',');) {
+    auto seed = endpoint_from(text);
+    if (!seed) {
+      return seed.error();
+    }
+    settings.seeds.push_back(*seed);
+  }
   return settings;
 }
 
@@ -75,6 +152,35 @@ int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* opti
   }
   *exchange = new shmemx_exchange_t{.exchange = *std::move(opened)};
   return 0;
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_connect(shmemx_exchange_t* exchange, const shmemx_exchange_network_t* network) noexcept try {
+  if (exchange == nullptr || network == nullptr) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "network is NULL");
+  }
+  const auto settings = network_from(*network);
+  return settings ? code_of(exchange->exchange->connect(*settings)) : api::report(settings.error());
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_address(shmemx_exchange_t* exchange, char* text, size_t bytes) noexcept try {
+  if (exchange == nullptr || text == nullptr) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "text is NULL");
+  }
+  const std::string place = exchange->exchange->place();
+  if (place.empty()) {
+    return api::report(shmem::fail(std::errc::not_connected,
+                                   "shmem: shmemx_exchange_address: this member is not connected to other nodes; call "
+                                   "shmemx_exchange_connect"));
+  }
+  if (place.size() >= bytes) {
+    return api::report(
+        shmem::fail(std::errc::result_out_of_range,
+                    fmt::format("shmem: shmemx_exchange_address: {} bytes are too few for {} and a 0", bytes, place)));
+  }
+  std::memcpy(text, place.c_str(), place.size() + 1);
+  return static_cast<int>(place.size());
 }
 SHMEM_EXCHANGE_CATCH
 

@@ -28,6 +28,8 @@ struct SeatAddress {
 SeatAddress address_of(const std::string& exchange, std::uint32_t seat) {
   // The user is in the name, so that two users may have exchanges of one name. A leading 0: not in the file system.
   const std::string name = fmt::format("shmem-exchange/{}/{}/{}", ::geteuid(), exchange, seat);
+  static_assert(sizeof("shmem-exchange/4294967295//63") + kMostNameBytes + kMostNodeBytes <
+                sizeof(sockaddr_un::sun_path));
   SeatAddress address;
   address.socket.sun_family = AF_UNIX;
   std::memcpy(address.socket.sun_path + 1, name.data(), std::min(name.size(), sizeof(address.socket.sun_path) - 1));

@@ -19,6 +19,8 @@ namespace shmem::exchange {
 
 constexpr std::uint32_t kMostMembers = 64;
 constexpr std::size_t kMostNameBytes = 48;
+/// What may follow the name of an exchange: members see each other on seats only if that is equal.
+constexpr std::size_t kMostNodeBytes = 17;
 
 /// The first bytes of each message. It changes with the protocol, or with what is in shared memory.
 constexpr std::uint32_t kProtocol = 0x6b'76'78'02;

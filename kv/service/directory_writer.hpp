@@ -31,6 +31,8 @@ class DirectoryWriter {
   static Result<DirectoryWriter> create(std::uint32_t slots);
 
   [[nodiscard]] int file() const { return file_.get(); }
+  /// directory_size(slots()) bytes, for readers of this process.
+  [[nodiscard]] const std::byte* memory() const { return memory_.data(); }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
   /// For the whole process: any thread may add to them.

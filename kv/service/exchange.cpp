@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining an exchange, and what a member says about itself and others.
+// Joining an exchange, connecting it with other nodes, and what a member says about itself and others.
 #include "kv/service/exchange.hpp"
 
 #include <fmt/format.h>
@@ -26,6 +26,21 @@ Result<std::uint64_t> new_id() {
   return id;
 }
 
+/// Members with different values of SHMEM_HOST_ID do not see each other on seats.
+std::string node_suffix(const std::string& host_id) {
+  const auto id = Key::make(host_id.data(), std::min(host_id.size(), kMostKeyBytes));
+  return id ? fmt::format("@{:016x}", id->hash()) : std::string();
+}
+
+Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Members::Region> regions) {
+  for (auto& [number, region] : regions) {
+    if (auto added = readers.add_region(number, std::move(region.file), region.range); !added) {
+      return added;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Error Exchange::problem(std::errc code, std::string text) {
@@ -50,7 +65,8 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
                   .slots = settings.blocks,
                   .quota = settings.leases,
                   .lease_ms = settings.lease_ms};
-  auto members = Members::open(name, self, std::chrono::milliseconds(settings.join_ms), exchange->counters_);
+  auto members = Members::open(name + node_suffix(settings.host_id), self, std::chrono::milliseconds(settings.join_ms),
+                               exchange->counters_);
   if (!members) {
     return problem(members.error().code, members.error().text);
   }
@@ -87,6 +103,49 @@ Result<void> Exchange::start_metrics(const std::string& address) {
   return {};
 }
 
+// ---- Members on other nodes ----
+
+Result<void> Exchange::connect(const NetworkSettings& settings) {
+  const std::lock_guard connecting(connect_mutex_);
+  if (remote_ != nullptr) {
+    return problem(std::errc::already_connected,
+                   fmt::format("this member of exchange {} is connected to other nodes, and listens at {}", name_,
+                               remote_->place()));
+  }
+  const RemoteSettings remote{.exchange = name_,
+                              .secret = settings.secret,
+                              .host_id = settings_.host_id,
+                              .rdma_only = settings.rdma_only,
+                              .member = id_,
+                              .limits = {.quota = settings_.leases, .lease_ms = settings_.lease_ms},
+                              .answer_limit = std::chrono::milliseconds(settings.answer_ms)};
+  auto opened = RemoteMembers::open(DirectoryReader(directory_.memory(), directory_.slots()), remote, counters_);
+  if (!opened) {
+    return problem(opened.error().code,
+                   fmt::format("cannot connect exchange {} to other nodes: {}", name_, opened.error().text));
+  }
+  // Before readers come.
+  auto ready = add_regions((*opened)->readers(), members_->regions());
+  ready = ready ? (*opened)->listen(settings.place) : ready;
+  {
+    const std::lock_guard lock(mutex_);
+    // Those that have come meanwhile. Those that are registered from now on are added by register_memory().
+    ready = ready ? add_regions((*opened)->readers(), members_->regions()) : ready;
+    if (!ready) {
+      return problem(ready.error().code,
+                     fmt::format("cannot connect exchange {} to other nodes: {}", name_, ready.error().text));
+    }
+    remote_ = *std::move(opened);
+    remote_now_.store(remote_.get(), std::memory_order_release);
+  }
+  auto joined = remote_->connect(settings.seeds, std::chrono::milliseconds(settings_.join_ms));
+  return joined ? Result<void>() : problem(joined.error().code, joined.error().text);
+}
+
+std::string Exchange::place() const {
+  return remote() != nullptr ? remote()->place() : std::string();
+}
+
 // ---- Members and counters ----
 
 int Exchange::members(std::span<shmemx_exchange_member_t> members) const {
@@ -106,6 +165,9 @@ int Exchange::members(std::span<shmemx_exchange_member_t> members) const {
                         .refusals = peer->refusals()};
     }
     ++count;
+  }
+  if (remote() != nullptr) {
+    count += remote()->describe(members.subspan(std::min(count, members.size())));
   }
   return static_cast<int>(count);
 }
@@ -134,7 +196,7 @@ void copy_counters(const Counters& counters, shmemx_exchange_stats_t& stats) {
 void Exchange::stats(shmemx_exchange_stats_t& stats) const {
   stats = {};
   stats.members = static_cast<std::uint64_t>(members({}));
-  stats.readers = members_->reader_count();
+  stats.readers = members_->reader_count() + (remote() != nullptr ? remote()->readers().count() : 0);
   stats.seat = members_->seat();
   stats.id = id_;
   {
@@ -150,6 +212,11 @@ Result<void> Exchange::member_stats(std::uint32_t seat, shmemx_exchange_stats_t&
   stats = {};
   const Peers peers = members_->peers();
   const Peer* const peer = find_peer(peers, seat);
+  if (seat >= kFirstRemoteSeat) {
+    return problem(
+        std::errc::not_supported,
+        fmt::format("the member on seat {} is on another node, where only its metrics tell its counters", seat));
+  }
   if (peer == nullptr) {
     return problem(std::errc::no_such_file_or_directory, fmt::format("there is no member on seat {}", seat));
   }

@@ -2,6 +2,7 @@
 // A member of an exchange: what shmemx_exchange.h describes, in C++.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 #include "kv/service/members.hpp"
 #include "kv/service/metrics.hpp"
 #include "kv/service/metrics_server.hpp"
+#include "kv/service/remote_members.hpp"
 #include "kv/service/transfers.hpp"
 #include "shmem/result.hpp"
 #include "shmemx_exchange.h"
@@ -29,6 +31,16 @@ struct Settings {
   std::uint32_t transfers = 64;
   std::uint32_t join_ms = 1000;
   std::optional<std::string> metrics{};  // the address
+  std::string host_id{};                 // SHMEM_HOST_ID: members with different ones count as on different nodes
+};
+
+/// How a member reaches those on other nodes.
+struct NetworkSettings {
+  Endpoint place;  // where it listens
+  std::vector<Endpoint> seeds{};
+  std::string secret{};
+  std::uint32_t answer_ms = 5000;
+  bool rdma_only = false;
 };
 
 /// The limit that a call of C passes.
@@ -43,6 +55,11 @@ constexpr std::chrono::nanoseconds limit_of(std::uint64_t timeout_ns) {
 class Exchange {
  public:
   static Result<std::unique_ptr<Exchange>> open(const std::string& name, const Settings& settings);
+
+  /// Once. Afterwards all other calls also concern members on other nodes.
+  Result<void> connect(const NetworkSettings& settings);
+  /// Where it listens; empty: connect() has not been called.
+  [[nodiscard]] std::string place() const;
 
   Result<std::uint32_t> register_memory(shmemx_memory_t& memory);
   Result<void> unregister_memory(std::uint32_t region);
@@ -71,6 +88,11 @@ class Exchange {
   Exchange(std::string name, std::uint64_t id, const Settings& settings, DirectoryWriter directory);
   static Error problem(std::errc code, std::string text);
   Result<void> start_metrics(const std::string& address);
+  [[nodiscard]] bool is_leased(std::uint32_t slot) const;
+  /// Null: this member is not connected to other nodes.
+  [[nodiscard]] RemoteMembers* remote() const { return remote_now_.load(std::memory_order_acquire); }
+  int find_remote(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms,
+                  Block* blocks);
   std::errc publish_one(const shmemx_exchange_entry_t& entry);
   /// Withdraws the block. Returns true if no reader has a lease of it; false also if the key has no block, which
   /// `missing` counts.
@@ -87,6 +109,9 @@ class Exchange {
   std::uint32_t last_region_ = 0;
   Counters& counters_;  // of the directory
   std::unique_ptr<Members> members_;
+  std::mutex connect_mutex_;  // for the next
+  std::unique_ptr<RemoteMembers> remote_;
+  std::atomic<RemoteMembers*> remote_now_{nullptr};  // that, once it is complete
   // Last: they use the others.
   std::unique_ptr<Transfers> transfers_;
   std::unique_ptr<MetricsServer> metrics_;

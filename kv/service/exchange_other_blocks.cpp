@@ -47,13 +47,43 @@ int Exchange::find(std::span<const shmemx_exchange_key_t> keys, std::uint64_t la
     found += status == 0 ? 1 : 0;
     over += status == -EDQUOT ? 1 : 0;
   }
+  if (remote() != nullptr && found + static_cast<int>(over) < static_cast<int>(keys.size())) {
+    found += find_remote(keys, layout, lease_ms, blocks);
+    over = static_cast<std::uint64_t>(
+        std::count_if(blocks, blocks + keys.size(), [](const Block& block) { return block.status == -EDQUOT; }));
+  }
   add(counters_.found, static_cast<std::uint64_t>(found));
   add(counters_.missed, keys.size() - static_cast<std::size_t>(found) - over);
   add(counters_.over_quota, over);
   return found;
 }
 
+/// Asks members on other nodes for the keys that no member of this node has. Returns the number found.
+int Exchange::find_remote(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms,
+                          Block* blocks) {
+  std::vector<Key> missing;
+  std::vector<std::size_t> indexes;
+  std::vector<Block> answers;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (blocks[i].status == -ENOENT || blocks[i].status == -EPROTOTYPE) {
+      missing.push_back(*Key::make(keys[i].data, keys[i].bytes));
+      indexes.push_back(i);
+      answers.push_back(blocks[i]);
+    }
+  }
+  remote()->find(missing, layout, lease_ms, answers);
+  int found = 0;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    blocks[indexes[i]] = answers[i];
+    found += answers[i].status == 0 ? 1 : 0;
+  }
+  return found;
+}
+
 void Exchange::release(std::span<Block> blocks) {
+  if (remote() != nullptr) {
+    remote()->release(blocks);
+  }
   const Peers peers = members_->peers();
   for (Block& block : blocks) {
     Peer* const peer = block.lease != 0 ? find_peer(peers, block.seat) : nullptr;
@@ -83,6 +113,13 @@ Result<void> Exchange::pull(std::span<const Block> blocks, void* const* destinat
     own.resize(blocks.size());
     statuses = own.data();
   }
+  RemotePulls remote_pulls(remote() != nullptr ? remote()->peers() : nullptr);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].seat >= kFirstRemoteSeat) {
+      remote_pulls.add(blocks[i], destinations[i], i);
+    }
+  }
+  remote_pulls.start();
   const Peers peers = members_->peers();
   for (std::size_t begin = 0; begin < blocks.size();) {
     const Block& first = blocks[begin];
@@ -91,13 +128,16 @@ Result<void> Exchange::pull(std::span<const Block> blocks, void* const* destinat
       ++end;
     }
     Peer* const peer = find_peer(peers, first.seat);
-    if (peer != nullptr && peer->id() == first.member) {
+    if (first.seat >= kFirstRemoteSeat) {
+      // Under way.
+    } else if (peer != nullptr && peer->id() == first.member) {
       peer->pull(blocks.subspan(begin, end - begin), destinations + begin, statuses + begin);
     } else {
       std::fill(statuses + begin, statuses + end, first.member == 0 ? -EINVAL : -EOWNERDEAD);
     }
     begin = end;
   }
+  remote_pulls.finish(statuses);
   std::size_t failed = 0;
   std::size_t first_failed = 0;
   std::uint64_t bytes = 0;
@@ -135,6 +175,10 @@ Result<TransferPointer> Exchange::start_pull(std::span<const Block> blocks, void
 
 Result<int> Exchange::list(std::uint32_t seat, std::uint64_t& cursor, std::span<shmemx_exchange_name_t> names,
                            Block* blocks) {
+  if (seat >= kFirstRemoteSeat && remote() != nullptr) {
+    auto listed = remote()->list(seat, cursor, names, blocks);
+    return listed ? listed : problem(listed.error().code, listed.error().text);
+  }
   const Peers peers = members_->peers();
   const Peer* const peer = find_peer(peers, seat);
   if (peer == nullptr) {

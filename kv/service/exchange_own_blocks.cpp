@@ -61,6 +61,12 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
   const std::uint32_t number = ++last_region_;
   const Range range = region.range;
   memory.address = make ? region.made.data() : memory.address;
+  if (remote() != nullptr) {
+    base::UniqueFd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+    if (auto added = remote()->readers().add_region(number, std::move(copy), range); !added) {
+      return problem(added.error().code, added.error().text);
+    }
+  }
   regions_.emplace(number, std::move(region));
   members_->add_region(number, std::move(file), range);
   return number;
@@ -76,6 +82,9 @@ Result<void> Exchange::unregister_memory(std::uint32_t region) {
                    fmt::format("blocks of region {} are published; withdraw them first", region));
   }
   members_->remove_region(region);
+  if (remote() != nullptr) {
+    remote()->readers().remove_region(region);
+  }
   regions_.erase(region);
   return {};
 }
@@ -104,13 +113,18 @@ int Exchange::publish(std::span<shmemx_exchange_entry_t> entries) {
   return published;
 }
 
+bool Exchange::is_leased(std::uint32_t slot) const {
+  const std::uint32_t now = lease_clock();
+  return members_->is_leased(slot, now) || (remote() != nullptr && remote()->readers().is_leased(slot, now));
+}
+
 bool Exchange::withdraw_one(const Key& key, std::size_t& missing) {
   const auto withdrawn = directory_.withdraw(key);
   if (!withdrawn) {
     ++missing;
     return false;
   }
-  if (members_->is_leased(withdrawn->slot, lease_clock())) {
+  if (is_leased(withdrawn->slot)) {
     // Whatever the reader says: no lease that was taken before lasts longer.
     if (Clock::now() - withdrawn->since < std::chrono::milliseconds(settings_.lease_ms)) {
       return false;

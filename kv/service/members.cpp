@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/service/members.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -349,6 +350,15 @@ void Members::remove_region(std::uint32_t number) {
       ::shutdown(reader->channel.fd(), SHUT_RDWR);
     }
   }
+}
+
+std::map<std::uint32_t, Members::Region> Members::regions() const {
+  const std::lock_guard lock(readers_mutex_);
+  std::map<std::uint32_t, Region> copies;
+  for (const auto& [number, region] : regions_) {
+    copies[number] = {base::UniqueFd(::fcntl(region.file.get(), F_DUPFD_CLOEXEC, 0)), region.range};
+  }
+  return copies;
 }
 
 bool Members::is_leased(std::uint32_t slot, std::uint32_t now) const {

@@ -66,6 +66,12 @@ class Members {
   /// Readers, also later ones, get the file, which this owns from now on.
   void add_region(std::uint32_t region, base::UniqueFd file, const Range& range);
   void remove_region(std::uint32_t region);
+  struct Region {
+    base::UniqueFd file;
+    Range range;
+  };
+  /// Duplicates of the files.
+  [[nodiscard]] std::map<std::uint32_t, Region> regions() const;
   /// A reader has a lease of this slot.
   [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
 
@@ -87,10 +93,6 @@ class Members {
     Channel channel;
     std::uint32_t seat;
     std::vector<Received> regions;  // that have come
-  };
-  struct Region {
-    base::UniqueFd file;
-    Range range;
   };
   class Events;
 

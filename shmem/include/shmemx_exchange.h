@@ -2,7 +2,7 @@
 /*
  * Exchanges: processes that start and end independently pull blocks (of a KV cache, for instance) from each other by
  * key. There is no launcher and no collective call, and shmem_init is not needed. All members of an exchange are
- * processes of one user on one node.
+ * processes of one user on one node, and of other nodes if they call shmemx_exchange_connect.
  *
  * A member registers memory, fills blocks of it and publishes them: each gets an entry in the member's directory, which
  * the others map and read without the member's help. A reader finds the entry of a key and pulls the block: it copies
@@ -25,6 +25,8 @@ extern "C" {
 #endif
 
 enum { SHMEMX_EXCHANGE_MOST_MEMBERS = 64, SHMEMX_EXCHANGE_MOST_KEY_BYTES = 128, SHMEMX_EXCHANGE_MOST_NAME_BYTES = 48 };
+/* Members on other nodes that a member is connected with. */
+enum { SHMEMX_EXCHANGE_MOST_REMOTE_MEMBERS = 256 };
 
 /* ---- Members ---- */
 
@@ -59,6 +61,36 @@ typedef struct shmemx_exchange_options_t {
 SHMEM_API int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,
                                    shmemx_exchange_t** exchange) SHMEM_NOEXCEPT;
 
+typedef struct shmemx_exchange_network_t {
+  const char* listen;  /* "ip:port" or "host:port" of this node; port 0: any. NULL: an address of this node, any port */
+  const char* members; /* where members of other nodes listen, with commas between; NULL: they connect to this one */
+  const char* secret;  /* what all members know; NULL: SHMEM_UID_SECRET */
+  uint32_t answer_ms;  /* how long calls wait for a member that does not answer, up to 600000; 0: 5000 */
+  uint32_t reserved[5];
+} shmemx_exchange_network_t;
+
+/*
+ * Connects this member with those of the same exchange on other nodes, through UCX. It listens, and looks for members
+ * at the addresses in `members` for as long as the exchange is open; each that it finds tells of the others. Returns
+ * when each address has answered or failed once, or after join_ms of open. From then on find, pull, members and list
+ * also see the members of other nodes, on seats from 64 on, and those see the blocks of this one. Starts two threads,
+ * which sleep when there is nothing to do, and UCX's own. Once for each exchange; open and other calls may go on.
+ *
+ * Both sides prove that they know the secret, and do not send it. Blocks are not encrypted: use it in a network where
+ * you trust all who can listen. Errors: -EINVAL addresses, secret, options; -EACCES a member at one of the addresses
+ * has another secret, or another version of libshmem or UCX (this member stays connected with the others; close it to
+ * try another secret); -EISCONN it is connected already; -ENOTSUP libshmem was built without UCX, or UCX is missing;
+ * -EADDRINUSE, -EADDRNOTAVAIL where to listen; -EIO UCX cannot be used.
+ */
+SHMEM_API int shmemx_exchange_connect(shmemx_exchange_t* exchange,
+                                      const shmemx_exchange_network_t* network) SHMEM_NOEXCEPT;
+
+/*
+ * Writes where this member listens, as members of other nodes need it in `members`: "192.0.2.1:4711" and a 0. Returns
+ * its length. Errors: -ENOTCONN shmemx_exchange_connect has not been called; -ERANGE `bytes` are too few (64 will do).
+ */
+SHMEM_API int shmemx_exchange_address(shmemx_exchange_t* exchange, char* text, size_t bytes) SHMEM_NOEXCEPT;
+
 /*
  * Leaves the exchange. No other call on it is running; calls of other members go on, and find no blocks here any more.
  * Background pulls that have not begun end with -ECANCELED, and running ones end first. NULL is ignored. In a process
@@ -68,15 +100,19 @@ SHMEM_API void shmemx_exchange_close(shmemx_exchange_t* exchange) SHMEM_NOEXCEPT
 
 typedef struct shmemx_exchange_member_t {
   uint64_t id;     /* of this start of the process; never the same again */
-  uint32_t seat;   /* 0 to 63; a later member may get the seat of an earlier one */
-  uint32_t pid;    /* as the kernel says, in this process's PID namespace; 0: in none that it sees */
+  uint32_t seat;   /* 0 to 63, on other nodes 64 and more; a later member may get the seat of an earlier one */
+  uint32_t pid;    /* as the kernel says, in this process's PID namespace; 0: in none that it sees. On other nodes: as
+                      the member says */
   uint64_t blocks; /* published at the moment, as the member says */
   uint64_t bytes;  /* of those blocks */
   uint64_t most_blocks;
   uint64_t refusals; /* entries of this member that made no sense */
 } shmemx_exchange_member_t;
 
-/* Describes up to `capacity` of the other members, by seat. Returns the number of other members. */
+/*
+ * Describes up to `capacity` of the other members, by seat. Returns the number of other members. Members on other nodes
+ * are asked for the number of their blocks.
+ */
 SHMEM_API int shmemx_exchange_members(shmemx_exchange_t* exchange, shmemx_exchange_member_t* members,
                                       size_t capacity) SHMEM_NOEXCEPT;
 
@@ -179,9 +215,10 @@ typedef struct shmemx_exchange_transfer_t shmemx_exchange_transfer_t;
  *
  * statuses, which may be NULL, gets 0 or a negative errno for each block; the bytes of a destination that failed are
  * undefined. Returns 0 if all have arrived, else the error of the first that has not: -ESTALE the block was withdrawn
- * since it was found; -EOWNERDEAD its owner has ended or left; -EBADMSG the owner's directory makes no sense there;
- * -EIO its memory cannot be read; -EINVAL a block that was not found, a destination that is NULL; -EAGAIN as many
- * transfers as the options say (nothing was started); -ENOMEM.
+ * since it was found; -EOWNERDEAD its owner has ended or left; -ETIMEDOUT its owner, on another node, has not answered
+ * for answer_ms; -EBADMSG the owner's directory, or its answer, makes no sense; -EIO its memory cannot be read; -EINVAL
+ * a block that was not found, a destination that is NULL; -EAGAIN as many transfers as the options say (nothing was
+ * started); -ENOMEM.
  */
 SHMEM_API int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exchange_block_t* blocks,
                                    void* const* destinations, size_t count, int32_t* statuses,
@@ -202,8 +239,8 @@ typedef struct shmemx_exchange_name_t {
 
 /*
  * Lists blocks of the member on `seat`: up to `capacity`, from *cursor on, which is 0 at first and is moved past them.
- * Returns their number; 0: the end. Blocks that come or go meanwhile may be missing. Errors: -ENOENT nobody is on that
- * seat; -EINVAL.
+ * Returns their number; 0: the end. Blocks that come or go meanwhile may be missing. Errors: -ENOENT the seat is free;
+ * -EOWNERDEAD, -ETIMEDOUT the member, on another node, has ended or does not answer; -EINVAL.
  */
 SHMEM_API int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, uint64_t* cursor,
                                    shmemx_exchange_name_t* names, shmemx_exchange_block_t* blocks,
@@ -267,7 +304,7 @@ typedef struct shmemx_exchange_stats_t {
   uint64_t published; /* ever */
   uint64_t withdrawn;
   uint64_t leases_expired; /* leases of others that a withdraw did not wait for any longer */
-  uint64_t refused;        /* connections of other users, or that did not follow the protocol */
+  uint64_t refused;        /* connections of other users, or that did not follow the protocol or know the secret */
   uint64_t found;          /* keys */
   uint64_t missed;
   uint64_t pulled_blocks;

@@ -63,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Libshmem, CorpusOf,
                                            std::pair("request", &fuzz::run_request),
                                            std::pair("answer", &fuzz::run_answer), std::pair("trace", &fuzz::run_trace),
                                            std::pair("tuning", &fuzz::run_tuning),
-                                           std::pair("directory", &fuzz::run_directory)),
+                                           std::pair("directory", &fuzz::run_directory),
+                                           std::pair("remote", &fuzz::run_remote)),
                          [](const auto& one) { return std::string(one.param.first); });
 
 TEST(Corpus, ContainsTheSeeds) {

@@ -33,6 +33,9 @@ void run_trace(std::span<const std::byte> input);
 /// The reader of another member's directory of an exchange.
 void run_directory(std::span<const std::byte> input);
 
+/// What members of an exchange on different nodes send: requests of readers, answers of owners, or frames of links.
+void run_remote(std::span<const std::byte> input);
+
 /// The readers of both tuning tables, with any file.
 void run_tuning(std::span<const std::byte> input);
 

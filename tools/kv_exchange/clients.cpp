@@ -88,7 +88,7 @@ Result<void> put(const Options& options) {
   if (bytes->empty()) {
     return fail(std::errc::invalid_argument, options.file + " is empty; a block has at least 1 byte");
   }
-  auto member = Member::open(options.exchange, kFew);
+  auto member = Member::open(options, kFew);
   if (!member) {
     return member.error();
   }
@@ -114,7 +114,7 @@ Result<void> put(const Options& options) {
 }
 
 Result<void> get(const Options& options) {
-  auto member = Member::open(options.exchange, kFew);
+  auto member = Member::open(options, kFew);
   if (!member) {
     return member.error();
   }
@@ -130,7 +130,7 @@ Result<void> get(const Options& options) {
 }
 
 Result<void> list(const Options& options) {
-  auto member = Member::open(options.exchange, kFew);
+  auto member = Member::open(options, kFew);
   if (!member) {
     return member.error();
   }
@@ -144,7 +144,7 @@ Result<void> list(const Options& options) {
 }
 
 Result<void> stats(const Options& options) {
-  auto member = Member::open(options.exchange, kFew);
+  auto member = Member::open(options, kFew);
   if (!member) {
     return member.error();
   }

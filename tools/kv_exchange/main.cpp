@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_exchange: blocks by key between processes of one node that come and go.
+// kv_exchange: blocks by key between processes that come and go.
 #include <cstdio>
 #include <cstdlib>
 

@@ -45,6 +45,32 @@ Result<Member> Member::open(const std::string& exchange, const shmemx_exchange_o
   return Member(opened);
 }
 
+Result<Member> Member::open(const Options& command, const shmemx_exchange_options_t& options) {
+  auto member = open(command.exchange, options);
+  if (!member || (command.listen.empty() && command.members.empty())) {
+    return member;
+  }
+  std::string members;
+  for (const auto& address : command.members) {
+    members += (members.empty() ? "" : ",") + address;
+  }
+  // The secret is in SHMEM_UID_SECRET: other users see command lines.
+  const shmemx_exchange_network_t network{.listen = command.listen.empty() ? nullptr : command.listen.c_str(),
+                                          .members = members.c_str(),
+                                          .secret = nullptr,
+                                          .answer_ms = 0,
+                                          .reserved = {0, 0, 0, 0, 0}};
+  if (const int code = shmemx_exchange_connect(member->get(), &network); code != 0) {
+    return error_of(code);
+  }
+  return member;
+}
+
+std::string Member::address() const {
+  char text[64] = "";
+  return shmemx_exchange_address(get(), text, sizeof text) > 0 ? text : "";
+}
+
 Result<std::pair<std::uint32_t, std::byte*>> Member::make_memory(std::size_t bytes) {
   shmemx_memory_t memory{.address = nullptr, .bytes = bytes, .fd = -1, .offset = 0};
   std::uint32_t region = 0;
@@ -92,9 +118,10 @@ Result<void> Member::pull(const shmemx_exchange_block_t& block, std::byte* to) {
 }
 
 std::vector<shmemx_exchange_member_t> Member::others() {
-  std::vector<shmemx_exchange_member_t> members(SHMEMX_EXCHANGE_MOST_MEMBERS);
+  std::vector<shmemx_exchange_member_t> members(std::size_t{SHMEMX_EXCHANGE_MOST_MEMBERS} +
+                                                SHMEMX_EXCHANGE_MOST_REMOTE_MEMBERS);
   const int count = shmemx_exchange_members(get(), members.data(), members.size());
-  members.resize(static_cast<std::size_t>(std::max(count, 0)));
+  members.resize(std::min(members.size(), static_cast<std::size_t>(std::max(count, 0))));
   return members;
 }
 

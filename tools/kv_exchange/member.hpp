@@ -13,6 +13,7 @@
 
 #include "base/result.hpp"
 #include "shmemx_exchange.h"
+#include "tools/kv_exchange/options.hpp"
 
 namespace kv_exchange {
 
@@ -37,6 +38,8 @@ struct Listed {
 class Member {
  public:
   static Result<Member> open(const std::string& exchange, const shmemx_exchange_options_t& options = {});
+  /// The same, connected with members on other nodes if the command line names an address.
+  static Result<Member> open(const Options& command, const shmemx_exchange_options_t& options);
 
   /// New memory.
   Result<std::pair<std::uint32_t, std::byte*>> make_memory(std::size_t bytes);
@@ -49,6 +52,8 @@ class Member {
   [[nodiscard]] bool has(const std::string& key, std::uint64_t layout);
   Result<void> pull(const shmemx_exchange_block_t& block, std::byte* to);
 
+  /// Where members of other nodes reach this one; "": nowhere.
+  [[nodiscard]] std::string address() const;
   std::vector<shmemx_exchange_member_t> others();
   std::vector<Listed> list(std::uint32_t seat);
   shmemx_exchange_stats_t stats();

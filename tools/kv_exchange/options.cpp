@@ -21,6 +21,10 @@ CLI::App& add_command(CLI::App& app, const char* name, const char* text, Options
 
 void add_exchange(CLI::App& command, Options& options) {
   command.add_option("EXCHANGE", options.exchange, "the name of the exchange")->required();
+  command.add_option("--listen", options.listen,
+                     "the ip:port of this node at which members of other nodes reach this one");
+  command.add_option("--member", options.members, "the ip:port of a member on another node; any number of times")
+      ->allow_extra_args(false);
 }
 
 void add_commands(CLI::App& app, Options& options) {
@@ -66,7 +70,7 @@ void add_commands(CLI::App& app, Options& options) {
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv) {
-  CLI::App app{"Shares blocks by key between processes of one node that start and end independently.", "kv_exchange"};
+  CLI::App app{"Shares blocks by key between processes that start and end independently.", "kv_exchange"};
   app.set_version_flag("--version", std::string("kv_exchange ") + GBA_LIBRARY_VERSION);
   app.require_subcommand(1);
   CommandLine line;

@@ -15,8 +15,10 @@ struct Options {
   Command command = Command::kStats;
   std::string exchange;
   std::string key;
-  std::string file = "-";          // put, get; "-": standard input or output
-  std::vector<std::string> files;  // serve
+  std::string file = "-";            // put, get; "-": standard input or output
+  std::vector<std::string> files;    // serve
+  std::string listen;                // an address of this node; "": any, if there are members on other nodes
+  std::vector<std::string> members;  // addresses of members on other nodes
   std::size_t room = std::size_t{256} << 20;
   std::uint32_t lease_ms = 1000;
   std::string metrics;  // serve; an address, or nothing

@@ -21,7 +21,7 @@ class Server {
  public:
   static Result<Server> open(const Options& options) {
     const char* const metrics = options.metrics.empty() ? nullptr : options.metrics.c_str();
-    auto member = Member::open(options.exchange, {0, 0, options.lease_ms, 0, 0, {0, 0, 0}, metrics});
+    auto member = Member::open(options, {0, 0, options.lease_ms, 0, 0, {0, 0, 0}, metrics});
     auto memory = member ? member->make_memory(options.room) : member.error();
     if (!memory) {
       return memory.error();
@@ -60,6 +60,7 @@ class Server {
   }
 
   [[nodiscard]] shmemx_exchange_stats_t stats() { return member_.stats(); }
+  [[nodiscard]] std::string address() const { return member_.address(); }
   [[nodiscard]] std::size_t blocks() const { return held_.size(); }
 
  private:
@@ -160,7 +161,9 @@ Result<void> serve(const Options& options) {
     }
   }
   const auto stats = server->stats();
-  say("kv_exchange: serving {} blocks on seat {} of {}\n", server->blocks(), stats.seat, options.exchange);
+  const std::string address = server->address();
+  say("kv_exchange: serving {} blocks on seat {} of {}{}\n", server->blocks(), stats.seat, options.exchange,
+      address.empty() ? "" : ", at " + address);
   if (stats.metrics_port != 0) {
     say("kv_exchange: metrics: /metrics on port {}\n", stats.metrics_port);
   }

@@ -69,6 +69,39 @@ TEST_F(KvExchange, PutsBlocksThatOutliveTheirProcess) {
   EXPECT_THAT(run({"stats", name_}).output, HasSubstr(" " + std::to_string(server->pid()) + "          1 "));
 }
 
+TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
+  if (!KV_WITH_UCX) {
+    GTEST_SKIP() << "built without UCX";
+  }
+  const std::string file = write("a", std::string(300'000, 'a') + "end");
+  const auto on_node = [](const std::string& node, const std::string& secret = "a secret") {
+    return std::vector<std::string>{"SHMEM_HOST_ID=" + node, "SHMEM_UID_SECRET=" + secret};
+  };
+  Process server(command({"serve", name_, file, "--listen", "127.0.0.1:0"}), on_node("1"));
+  ASSERT_TRUE(server.wait_for_output("\n", Seconds{20})) << server.output();
+  const std::string output = server.output();
+  const auto at = output.find(", at ") + 5;
+  const std::string address = output.substr(at, output.find('\n') - at);
+  EXPECT_THAT(address, testing::StartsWith("127.0.0.1:"));
+  const auto here = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--member", address, "--listen", "127.0.0.1:0"});
+    return test_support::run(command(words), on_node("2"));
+  };
+  EXPECT_EQ(here({"get", name_, file, dir_.file("copy")}).exit.code, 0);
+  EXPECT_EQ(read(dir_.file("copy")), read(file));
+  const auto put = here({"put", name_, "key", write("b", "from another node")});
+  EXPECT_EQ(put.exit.code, 0) << put.output;
+  EXPECT_EQ(here({"get", name_, "key"}).output, "from another node");
+  EXPECT_THAT(here({"list", name_}).output, HasSubstr("  64           17 "));
+  EXPECT_THAT(here({"stats", name_}).output, HasSubstr(" " + std::to_string(server.pid()) + " "));
+  const auto wrong = test_support::run(command({"get", name_, "key", "--member", address, "--listen", "127.0.0.1:0"}),
+                                       on_node("2", "?"));
+  EXPECT_EQ(wrong.exit.code, 1);
+  EXPECT_THAT(wrong.output, HasSubstr("does not know the secret of this exchange"));
+  EXPECT_THAT(test_support::run(command({"get", name_, "key", "--member", address}), {"SHMEM_HOST_ID=2"}).output,
+              HasSubstr("set SHMEM_UID_SECRET"));
+}
+
 TEST_F(KvExchange, TellsWhatIsWrong) {
   const auto nobody = run({"put", name_, "key", write("a", "a"), "--limit", "0"});
   EXPECT_EQ(nobody.exit.code, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A member of an exchange for tests that kill members: exchange_worker own|read|hold EXCHANGE NUMBER.
+// A member of an exchange for tests that kill members: exchange_worker own|read|hold EXCHANGE NUMBER [ADDRESSES].
 //
+// With ADDRESSES, which may be empty, it is connected to other nodes, and first prints "at" and where it listens.
 // own: publishes blocks that it changes all the time: withdraws one, writes it anew, publishes it with the next layout.
 // read: pulls blocks of all owners, and ends with 1 at the first byte that is not of the layout that was found.
 // hold: leases a block, and again and again.
@@ -52,6 +53,24 @@ shmemx_exchange_t* join(const char* name) {
     die("open");
   }
   return exchange;
+}
+
+/// Waits for answers for longer than any machine is busy, unless a test says otherwise.
+void connect(shmemx_exchange_t* exchange, const char* members) {
+  const char* const answer_ms = std::getenv("EXCHANGE_ANSWER_MS");
+  const shmemx_exchange_network_t network{
+      .listen = "127.0.0.1:0",
+      .members = members,
+      .secret = "a secret of this test",
+      .answer_ms = static_cast<std::uint32_t>(std::atoi(answer_ms != nullptr ? answer_ms : "20000")),
+      .reserved = {0, 0, 0, 0, 0}};
+  char address[64] = "";
+  if (shmemx_exchange_connect(exchange, &network) != 0 ||
+      shmemx_exchange_address(exchange, address, sizeof address) < 0) {
+    die("connect");
+  }
+  std::printf("at %s\n", address);
+  std::fflush(stdout);
 }
 
 /// Prints lines, but not more often than kPeriod.
@@ -172,8 +191,9 @@ void read(shmemx_exchange_t* exchange) {
       }
     }
     report.now_and_then(
-        "right %" PRIu64 " stale %" PRIu64 " dead %" PRIu64 " corrupt %" PRIu64 " longest %" PRId64 " ms\n", right,
-        failed[ESTALE], failed[EOWNERDEAD], failed[EBADMSG],
+        "right %" PRIu64 " stale %" PRIu64 " dead %" PRIu64 " silent %" PRIu64 " corrupt %" PRIu64 " longest %" PRId64
+        " ms\n",
+        right, failed[ESTALE], failed[EOWNERDEAD], failed[ETIMEDOUT], failed[EBADMSG],
         static_cast<std::int64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()));
   }
 }
@@ -200,11 +220,14 @@ void hold(shmemx_exchange_t* exchange) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
+  if (argc != 4 && argc != 5) {
     return 2;
   }
   const std::string role = argv[1];
   shmemx_exchange_t* const exchange = join(argv[2]);
+  if (argc == 5) {
+    connect(exchange, argv[4]);
+  }
   if (role == "own") {
     own(exchange, std::atoi(argv[3]));
   } else if (role == "read") {

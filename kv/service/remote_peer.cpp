@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/service/remote_peer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace shmem::exchange {
+
+// ---- The peer ----
+
+void RemotePeer::end(std::errc why) {
+  const std::lock_guard lock(mutex_);
+  end_locked(why);
+}
+
+void RemotePeer::end_locked(std::errc why) {
+  int none = 0;
+  ended_.compare_exchange_strong(none, static_cast<int>(why), std::memory_order_acq_rel);
+  changed_.notify_all();
+}
+
+bool RemotePeer::receive(const RemoteHead& head, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  heard_ = Clock::now();
+  const auto found = calls_.find(head.number);
+  if (found == calls_.end()) {
+    return true;  // late: its caller has given up
+  }
+  RemoteCall& call = *found->second;
+  BodyReader body(bytes);
+  if (call.over_ || head.kind != call.answer_ || !call.take(head, body) || !body.empty()) {
+    add(refusals_);
+    return false;
+  }
+  if (call.over_) {
+    changed_.notify_all();
+  }
+  return true;
+}
+
+void RemotePeer::start(RemoteCall& call, RemoteHead head, BodyWriter& body) {
+  {
+    const std::lock_guard lock(mutex_);
+    call.number_ = ++last_number_;
+    if (calls_.empty()) {
+      heard_ = Clock::now();  // it has not been asked anything since it was last heard
+    }
+    calls_[call.number_] = &call;
+  }
+  head.number = call.number_;
+  try {
+    tell(head, body);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    calls_.erase(call.number_);
+    throw;
+  }
+}
+
+void RemotePeer::tell(RemoteHead head, BodyWriter& body) {
+  head.session = identity_.requests;
+  if (is_alive()) {
+    send_(body.take(head));
+  }
+}
+
+/// Until done(). False: the member has ended, or nothing has been heard of it for the limit.
+template <typename Done>
+bool RemotePeer::wait(std::unique_lock<std::mutex>& lock, Done done) {
+  while (!done()) {
+    if (!is_alive()) {
+      return false;
+    }
+    const auto end = heard_ + limit_;
+    if (Clock::now() >= end) {
+      end_locked(std::errc::timed_out);
+      silent_();
+      return false;
+    }
+    changed_.wait_until(lock, end);
+  }
+  return true;
+}
+
+bool RemotePeer::finish(RemoteCall& call) {
+  std::unique_lock lock(mutex_);
+  const bool answered = wait(lock, [&] { return call.over_; });
+  calls_.erase(call.number_);
+  return answered;
+}
+
+bool RemotePeer::try_turn() {
+  const std::lock_guard lock(mutex_);
+  if (turns_ == 0 || !is_alive()) {
+    return false;
+  }
+  --turns_;
+  return true;
+}
+
+bool RemotePeer::take_turn() {
+  std::unique_lock lock(mutex_);
+  if (!wait(lock, [&] { return turns_ > 0; })) {
+    return false;
+  }
+  --turns_;
+  return true;
+}
+
+void RemotePeer::give_turn() {
+  const std::lock_guard lock(mutex_);
+  ++turns_;
+  changed_.notify_all();
+}
+
+// ---- Calls ----
+
+namespace {
+
+RemoteHead request_head(RemoteKind kind, std::uint64_t first, std::uint64_t second, std::size_t count) {
+  RemoteHead head;
+  head.kind = kind;
+  head.first = first;
+  head.second = second;
+  head.count = static_cast<std::uint32_t>(count);
+  return head;
+}
+
+/// What an owner may say about a block. Its number of leases is nobody's concern but its own.
+bool makes_sense(const FoundItem& item) {
+  switch (item.status) {
+    case 0:
+      return item.epoch != 0 && item.bytes != 0;
+    case -ENOENT:
+    case -EPROTOTYPE:
+    case -EDQUOT:
+      return item.lease == 0;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+RemoteFind::RemoteFind(RemotePeer& peer, std::span<const Key> keys, std::uint64_t layout, std::uint32_t lease_ms)
+    : RemoteCall(RemoteKind::kFound), peer_(peer), items_(keys.size()) {
+  BodyWriter body(keys.size() * (sizeof(std::uint32_t) + kMostKeyBytes));
+  for (const Key& key : keys) {
+    body.add(key.bytes());
+    body.add_bytes(key.data(), key.bytes());
+  }
+  peer_.start(*this, request_head(RemoteKind::kFind, layout, lease_ms, keys.size()), body);
+}
+
+bool RemoteFind::take(const RemoteHead& head, BodyReader& body) {
+  if (head.count != items_.size()) {
+    return false;
+  }
+  for (FoundItem& item : items_) {
+    const auto next = body.take<FoundItem>();
+    if (!next || !makes_sense(*next)) {
+      return false;
+    }
+    item = *next;
+  }
+  set_over();
+  return true;
+}
+
+RemoteList::RemoteList(RemotePeer& peer, std::uint64_t cursor, std::size_t most)
+    : RemoteCall(RemoteKind::kListed), peer_(peer), most_(std::min(most, kMostListed)), cursor_(cursor) {
+  BodyWriter body(1);
+  peer_.start(*this, request_head(RemoteKind::kList, cursor, most_, 0), body);
+}
+
+bool RemoteList::take(const RemoteHead& head, BodyReader& body) {
+  // A cursor that does not move on would make a list without an end.
+  if (head.count > most_ || (head.count > 0 && head.first <= cursor_)) {
+    return false;
+  }
+  for (std::uint32_t i = 0; i < head.count; ++i) {
+    const auto item = body.take<FoundItem>();
+    const auto key = item && item->status == 0 && makes_sense(*item) ? take_key(body, item->key_bytes) : std::nullopt;
+    if (!key) {
+      return false;
+    }
+    blocks_.push_back({*item, *key});
+  }
+  cursor_ = head.first;
+  set_over();
+  return true;
+}
+
+RemoteDescribe::RemoteDescribe(RemotePeer& peer) : RemoteCall(RemoteKind::kDescribed), peer_(peer) {
+  BodyWriter body(1);
+  peer_.start(*this, request_head(RemoteKind::kDescribe, 0, 0, 0), body);
+}
+
+bool RemoteDescribe::take(const RemoteHead& head, BodyReader& /*body*/) {
+  blocks_ = head.first;
+  bytes_ = head.second;
+  set_over();
+  return true;
+}
+
+// ---- Pulls ----
+
+/// Up to kMostPullItems blocks.
+class RemotePull::Request final : public RemoteCall {
+ public:
+  Request(RemotePeer& peer, std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses)
+      : RemoteCall(RemoteKind::kPieces),
+        peer_(peer),
+        blocks_(blocks),
+        destinations_(destinations),
+        statuses_(statuses),
+        left_(blocks.size()) {
+    BodyWriter body(blocks.size() * sizeof(PullItem));
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      body.add(PullItem{blocks[i].epoch, blocks[i].bytes, blocks[i].slot, 0});
+      statuses_[i] = -EINPROGRESS;
+    }
+    peer_.start(*this, request_head(RemoteKind::kPull, 0, 0, blocks.size()), body);
+  }
+
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  ~Request() override { peer_.finish(*this); }
+
+  void finish() {
+    if (!peer_.finish(*this)) {
+      std::replace(statuses_, statuses_ + blocks_.size(), -EINPROGRESS, peer_.status());
+    }
+  }
+
+ private:
+  bool take(const RemoteHead& head, BodyReader& body) override {
+    for (std::uint32_t i = 0; i < head.count; ++i) {
+      const auto item = body.take<PieceItem>();
+      if (!item || item->index >= blocks_.size() || statuses_[item->index] != -EINPROGRESS || !take(*item, body)) {
+        return false;
+      }
+    }
+    if (left_ == 0) {
+      set_over();
+    }
+    return true;
+  }
+
+  /// The owner sends the parts of a block in their order.
+  bool take(const PieceItem& item, BodyReader& body) {
+    std::uint64_t& done = done_[item.index];
+    std::int32_t& status = statuses_[item.index];
+    const std::uint64_t size = blocks_[item.index].bytes;
+    if (item.status != 0) {
+      status = item.status == -ESTALE || item.status == -EIO ? item.status : -EBADMSG;
+      --left_;
+      return item.bytes == 0;
+    }
+    const auto bytes =
+        item.offset == done && item.bytes > 0 && item.bytes <= size - done ? body.take_bytes(item.bytes) : std::nullopt;
+    if (!bytes) {
+      return false;
+    }
+    std::memcpy(static_cast<std::byte*>(destinations_[item.index]) + done, bytes->data(), bytes->size());
+    done += bytes->size();
+    if (done == size) {
+      status = 0;
+      --left_;
+    }
+    return true;
+  }
+
+  RemotePeer& peer_;
+  std::span<const Block> blocks_;
+  void* const* destinations_;
+  std::int32_t* statuses_;
+  std::size_t left_;
+  std::array<std::uint64_t, kMostPullItems> done_{};
+};
+
+RemotePull::RemotePull(std::shared_ptr<RemotePeer> peer, std::span<const Block> blocks, void* const* destinations,
+                       std::int32_t* statuses)
+    : peer_(std::move(peer)), left_(blocks), destinations_(destinations), statuses_(statuses) {
+  start_some(false);
+}
+
+RemotePull::~RemotePull() {
+  finish();
+}
+
+/// Asks for the next blocks, or gives them a status if that is impossible.
+void RemotePull::start_some(bool may_wait) {
+  const auto is_wrong = [&](std::size_t i) { return destinations_[i] == nullptr || left_[i].bytes == 0; };
+  std::size_t count = 0;
+  while (count < left_.size() && count < kMostPullItems && !is_wrong(count)) {
+    ++count;
+  }
+  if (count == 0 && !left_.empty()) {
+    statuses_[count++] = -EINVAL;
+  } else if (peer_->try_turn() || (may_wait && peer_->take_turn())) {
+    requests_.push_back(std::make_unique<Request>(*peer_, left_.first(count), destinations_, statuses_));
+  } else if (!peer_->is_alive()) {
+    std::fill_n(statuses_, count, peer_->status());
+  } else {
+    return;
+  }
+  left_ = left_.subspan(count);
+  destinations_ += count;
+  statuses_ += count;
+}
+
+void RemotePull::finish_oldest() {
+  requests_.front()->finish();
+  peer_->give_turn();
+  requests_.erase(requests_.begin());
+}
+
+void RemotePull::finish() {
+  constexpr std::size_t kAtOnce = 2;
+  while (!left_.empty() || !requests_.empty()) {
+    if (!left_.empty() && requests_.size() < kAtOnce) {
+      const std::size_t before = left_.size();
+      start_some(requests_.empty());
+      if (left_.size() < before) {
+        continue;
+      }
+    }
+    finish_oldest();
+  }
+}
+
+}  // namespace shmem::exchange

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs on other nodes that do not keep to the protocol of exchanges: without the secret they get nothing, and with
+// it they harm no other member.
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "kv/service/links.hpp"
+#include "kv/service/remote_messages.hpp"
+#include "shmem/net/message_port.hpp"
+#include "tests/unit/kv/exchange_nodes.hpp"
+
+namespace {
+
+using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
+using exchange_test::address_of;
+using exchange_test::connected_member;
+using exchange_test::exchange_name;
+using exchange_test::member_on_node;
+using shmem::encode;
+using shmem::Endpoint;
+using shmem::Frame;
+using shmem::FrameReader;
+using shmem::FrameType;
+using shmem::MessagePort;
+using shmem::PortMessage;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using TestMember = exchange_test::Member;
+
+constexpr seconds kLong{20};
+
+/// A TCP connection to a member.
+class Stranger {
+ public:
+  explicit Stranger(const TestMember& member)
+      : socket_(*shmem::connect_to(*shmem::parse_endpoint(address_of(member)), LinkConnection::Clock::now() + kLong)) {}
+
+  void send(std::span<const std::byte> bytes) {
+    // A connection that the member has closed takes no more.
+    static_cast<void>(shmem::send_all(socket_.get(), bytes, LinkConnection::Clock::now() + kLong));
+  }
+  /// The next frame, or nothing once the member has closed the connection.
+  std::optional<Frame> receive() {
+    while (true) {
+      auto frame = reader_.next();
+      EXPECT_TRUE(frame);
+      if (!frame || *frame) {
+        return frame ? *std::move(frame) : std::nullopt;
+      }
+      std::array<std::byte, 4096> bytes;
+      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      if (got <= 0) {
+        return std::nullopt;
+      }
+      reader_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
+    }
+  }
+  LinkChallenge say_hello() {
+    hello_.who.member = 4711;
+    send(*encode(kLinkHello, 0, std::as_bytes(std::span(&hello_, 1))));
+    const auto frame = receive();
+    EXPECT_TRUE(frame && frame->type == kLinkChallenge);
+    return frame ? frame->head<LinkChallenge>().value_or(LinkChallenge{}) : LinkChallenge{};
+  }
+  [[nodiscard]] const LinkHello& hello() const { return hello_; }
+
+ private:
+  base::UniqueFd socket_;
+  FrameReader reader_{std::size_t{1} << 20};
+  LinkHello hello_;
+};
+
+/// A member that knows the secret, and says what a test wants.
+class Insider {
+ public:
+  Insider(const std::string& exchange, std::uint64_t id)
+      : port_(*shmem::make_message_port({.receive = [this](auto head, auto body) { take(head, body); },
+                                         .lost = [](std::uint64_t /*route*/, const std::string& /*why*/) {},
+                                         .turn = [] { return false; }},
+                                        false)),
+        place_(*shmem::parse_endpoint("127.0.0.1:0")) {
+    LinkSelf self{.who = {.member = id, .node = id, .version = port_->version(), .messages = kRemoteProtocol, .pid = 1},
+                  .slots = 8,
+                  .secret = shmem::derive_secret("a secret", "exchange " + exchange),
+                  .address = port_->address()};
+    const std::lock_guard lock(mutex_);
+    links_ = *Links::open(place_, std::move(self),
+                          {.reader_came = [this](LinkedReader reader) { return note(reader_, std::move(reader)); },
+                           .reader_left = [this](std::uint64_t session) { note_end(reader_, session); },
+                           .owner_came = [this](LinkedOwner owner) { return note(owner_, std::move(owner)); },
+                           .owner_left = [this](std::uint64_t session) { note_end(owner_, session); }},
+                          counters_);
+  }
+  Insider(const Insider&) = delete;
+  Insider& operator=(const Insider&) = delete;
+  ~Insider() {
+    links_.reset();
+    port_.reset();
+  }
+
+  [[nodiscard]] std::string place() const { return place_.text(); }
+  void connect(const TestMember& member) {
+    EXPECT_TRUE(links_->connect({*shmem::parse_endpoint(address_of(member))}, kLong));
+  }
+
+  /// As a reader: sends a message to the owner.
+  void ask(RemoteHead head, std::span<const std::byte> body) {
+    ASSERT_TRUE(wait([&] { return owner_.has_value(); }));
+    head.session = owner_->requests;
+    send(owner_->address, head, body);
+  }
+  /// As an owner: what to answer each request with.
+  void answer_with(std::function<std::optional<PortMessage>(RemoteHead)> answer) {
+    const std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+  }
+  /// The member has ended the link.
+  [[nodiscard]] bool is_ended() {
+    return wait([&] { return ended_; });
+  }
+  [[nodiscard]] std::size_t answers() {
+    const std::lock_guard lock(mutex_);
+    return answers_;
+  }
+
+  static PortMessage message_of(const RemoteHead& head, std::span<const std::byte> body) {
+    BodyWriter writer(body.size() + 1);
+    writer.add_bytes(body.data(), body.size());
+    return writer.take(head);
+  }
+
+ private:
+  void send(const std::vector<std::byte>& address, const RemoteHead& head, std::span<const std::byte> body) {
+    port_->send(port_->open(address), message_of(head, body));
+  }
+  void take(std::span<const std::byte> bytes, std::span<const std::byte> /*body*/) {
+    auto head = read_remote_head(bytes);
+    const std::lock_guard lock(mutex_);
+    ++answers_;
+    if (!head || !answer_ || !reader_) {
+      return;
+    }
+    head->session = reader_->answers;
+    if (auto answer = answer_(*head)) {
+      if (!route_) {
+        route_ = port_->open(reader_->address);
+      }
+      port_->send(*route_, *std::move(answer));
+    }
+  }
+  /// The first link of each kind is the one that a test is about; other members come as well.
+  template <typename T>
+  bool note(std::optional<T>& where, T what) {
+    const std::lock_guard lock(mutex_);
+    if (!where) {
+      where = std::move(what);
+    }
+    changed_.notify_all();
+    return true;
+  }
+  template <typename T>
+  void note_end(const std::optional<T>& link, std::uint64_t session) {
+    const std::lock_guard lock(mutex_);
+    ended_ = ended_ || (link && link->session == session);
+    changed_.notify_all();
+  }
+  template <typename Done>
+  bool wait(Done done) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, done);
+  }
+
+  Counters counters_;
+  std::mutex mutex_;  // for the next six
+  std::condition_variable changed_;
+  std::optional<LinkedReader> reader_;
+  std::optional<LinkedOwner> owner_;
+  bool ended_ = false;
+  std::optional<std::uint64_t> route_;
+  std::size_t answers_ = 0;
+  std::function<std::optional<PortMessage>(RemoteHead)> answer_;
+  std::unique_ptr<MessagePort> port_;
+  Endpoint place_;
+  std::unique_ptr<Links> links_;
+};
+
+class ExchangeNodesHostile : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!KV_WITH_UCX) {
+      GTEST_SKIP() << "built without UCX";
+    }
+  }
+  /// An owner of a block, and a reader that must not notice anything.
+  void make_pair(int number) {
+    name_ = exchange_name(number);
+    owner_ = connected_member(name_, "node 1");
+    owner_->make_memory(1 << 20);
+    ASSERT_EQ(owner_->publish("key", 0, 1000), 0);
+    reader_ = connected_member(name_, "node 2", address_of(*owner_));
+  }
+  void expect_others_go_on() {
+    std::string bytes;
+    EXPECT_EQ(reader_->pull(reader_->find("key"), bytes), 0) << shmemx_error_text();
+    EXPECT_EQ(owner_->stats().readers, 1U);
+  }
+  /// A reader beside an owner that answers as a test says.
+  void make_beside(int number, std::uint32_t answer_ms = exchange_test::kLongMs) {
+    name_ = exchange_name(number);
+    insider_ = std::make_unique<Insider>(name_, 666);
+    reader_ = connected_member(name_, "node 2", insider_->place(), {}, answer_ms);
+    ASSERT_EQ(reader_->stats().members, 1U);
+  }
+  /// What find says while all requests are answered by this.
+  int find_with(std::function<std::optional<PortMessage>(RemoteHead)> answer) {
+    insider_->answer_with(std::move(answer));
+    return reader_->find("key").status;
+  }
+
+  std::string name_;
+  std::unique_ptr<TestMember> owner_;
+  std::unique_ptr<TestMember> reader_;
+  std::unique_ptr<Insider> insider_;
+};
+
+TEST_F(ExchangeNodesHostile, GarbageInsteadOfAHello) {
+  make_pair(201);
+  const std::string web = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+  Stranger browser(*owner_);
+  browser.send(std::as_bytes(std::span(web)));
+  EXPECT_FALSE(browser.receive());
+  Stranger huge(*owner_);
+  const shmem::FrameHeader header{shmem::kFrameMagic, shmem::kFrameVersion, kLinkHello, 1U << 30, 0};
+  huge.send(std::as_bytes(std::span(&header, 1)));
+  EXPECT_FALSE(huge.receive());
+  Stranger other(*owner_);
+  other.send(*encode(FrameType::kHello, 0, std::as_bytes(std::span(web))));
+  const auto refused = other.receive();
+  ASSERT_TRUE(refused && refused->type == kLinkRefused);
+  EXPECT_THAT(refused->text(0), HasSubstr("a member of an exchange listens here"));
+  const Stranger silent(*owner_);
+  expect_others_go_on();
+  EXPECT_EQ(owner_->stats().refused, 3U);
+}
+
+TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
+  make_pair(202);
+  Stranger stranger(*owner_);
+  const LinkChallenge challenge = stranger.say_hello();
+  LinkProof proof;
+  proof.proof = challenge.proof;  // what the owner has said is of no use
+  const std::string address = "somewhere";
+  stranger.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), std::as_bytes(std::span(address))));
+  const auto refused = stranger.receive();
+  ASSERT_TRUE(refused && refused->type == kLinkRefused);
+  EXPECT_THAT(refused->text(0), HasSubstr("the proof of the secret is wrong"));
+  EXPECT_FALSE(stranger.receive());
+  // The proof of another connection is of no use, either: its random numbers are others.
+  Stranger first(*owner_);
+  Stranger second(*owner_);
+  const auto secret = shmem::derive_secret("a secret", "exchange " + name_);
+  proof.proof = prove_link(secret, LinkSide::kReader, first.hello(), first.say_hello());
+  second.say_hello();
+  second.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), std::as_bytes(std::span(address))));
+  const auto replayed = second.receive();
+  ASSERT_TRUE(replayed && replayed->type == kLinkRefused);
+  expect_others_go_on();
+}
+
+TEST_F(ExchangeNodesHostile, AnImpostorAtAnAddressIsTold) {
+  make_pair(203);
+  // It listens, and repeats to the member what that has said.
+  Endpoint place = *shmem::parse_endpoint("127.0.0.1:0");
+  const auto listener = *shmem::listen_at(place);
+  const auto member = member_on_node(name_, "node 3");
+  const std::string members = place.text();
+  const auto network = exchange_test::network_of(members);
+  std::thread impostor([&] {
+    pollfd waiting{listener.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 20'000), 1);
+    const base::UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
+    LinkChallenge challenge;
+    const auto bytes = encode(kLinkChallenge, 0, std::as_bytes(std::span(&challenge, 1)));
+    static_cast<void>(shmem::send_all(connection.get(), *bytes, LinkConnection::Clock::now() + kLong));
+    std::array<std::byte, 4096> rest;
+    while (::recv(connection.get(), rest.data(), rest.size(), 0) > 0) {
+    }
+  });
+  EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), -EACCES);
+  impostor.join();
+  EXPECT_THAT(member->error(), HasSubstr("does not know the secret"));
+}
+
+TEST_F(ExchangeNodesHostile, RequestsThatMakeNoSenseEndTheLink) {
+  make_pair(204);
+  using Bytes = std::vector<std::byte>;
+  const auto head = [](RemoteKind kind, std::uint32_t count) {
+    RemoteHead made;
+    made.kind = kind;
+    made.number = 1;
+    made.count = count;
+    return made;
+  };
+  const std::vector<std::pair<RemoteHead, Bytes>> requests{
+      {head(RemoteKind::kFind, 1), Bytes(3)},  // not even a size
+      {head(RemoteKind::kFind, 1), Bytes(4)},  // a key of 0 bytes
+      {head(RemoteKind::kFind, 0xffffffff), Bytes(8)},
+      {head(RemoteKind::kFind, 0), Bytes()},
+      {head(RemoteKind::kPull, 1), Bytes(sizeof(PullItem))},  // a block of 0 bytes
+      {head(RemoteKind::kPull, 33), Bytes(33 * sizeof(PullItem))},
+      {head(RemoteKind::kRelease, 2), Bytes(sizeof(ReleaseItem))},
+      {head(RemoteKind::kList, 0), Bytes(1)},
+      {head(RemoteKind::kFound, 1), Bytes(sizeof(FoundItem))},  // an answer
+      {head(static_cast<RemoteKind>(9), 1), Bytes()},
+  };
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Insider insider(name_, 1000 + i);
+    insider.connect(*owner_);
+    insider.ask(requests[i].first, requests[i].second);
+    if (requests[i].first.kind < RemoteKind::kFound) {
+      EXPECT_TRUE(insider.is_ended()) << i;
+    }
+  }
+  const auto refused = owner_->stats().refused;
+  EXPECT_GE(refused, requests.size() - 1);
+  for (int i = 0; i < 5'000 && owner_->stats().readers > 1; ++i) {
+    ::usleep(1000);
+  }
+  expect_others_go_on();
+}
+
+TEST_F(ExchangeNodesHostile, PullsOfAnythingGetAnError) {
+  make_pair(205);
+  Insider insider(name_, 1);
+  insider.connect(*owner_);
+  for (const PullItem item : {PullItem{2, 999, 0, 0}, PullItem{4, 1000, 0, 0}, PullItem{2, 1000, 0xffffffff, 0},
+                              PullItem{0, 1000, 0, 0}, PullItem{2, UINT64_MAX, 0, 0}}) {
+    const std::size_t before = insider.answers();
+    RemoteHead head;
+    head.kind = RemoteKind::kPull;
+    head.count = 1;
+    insider.ask(head, std::as_bytes(std::span(&item, 1)));
+    for (int i = 0; i < 5'000 && insider.answers() == before; ++i) {
+      ::usleep(1000);
+    }
+    EXPECT_EQ(insider.answers(), before + 1);
+  }
+  EXPECT_EQ(owner_->withdraw("key", exchange_test::kSecond), 0) << "nothing is left leased";
+}
+
+TEST_F(ExchangeNodesHostile, AnswersThatMakeNoSenseEndTheOwner) {
+  const std::vector<std::function<std::optional<PortMessage>(RemoteHead)>> answers{
+      [](RemoteHead head) {
+        head.kind = RemoteKind::kFound;
+        head.count = 2;  // of one key
+        return std::optional(Insider::message_of(head, std::vector<std::byte>(2 * sizeof(FoundItem))));
+      },
+      [](RemoteHead head) {
+        head.kind = RemoteKind::kFound;
+        head.count = 1;
+        return std::optional(Insider::message_of(head, std::vector<std::byte>(7)));
+      },
+      [](RemoteHead head) {
+        head.kind = RemoteKind::kFound;  // found, of 0 bytes
+        head.count = 1;
+        return std::optional(Insider::message_of(head, std::vector<std::byte>(sizeof(FoundItem))));
+      },
+      [](RemoteHead head) {
+        head.kind = RemoteKind::kDescribed;
+        return std::optional(Insider::message_of(head, {}));
+      },
+  };
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    make_beside(210 + static_cast<int>(i));
+    EXPECT_EQ(find_with(answers[i]), -ENOENT) << i;
+    EXPECT_TRUE(insider_->is_ended()) << i;
+  }
+}
+
+TEST_F(ExchangeNodesHostile, BytesBeyondABlockAreNotWritten) {
+  make_beside(220);
+  EXPECT_EQ(find_with([](RemoteHead head) {
+              const FoundItem item{.epoch = 2, .bytes = 100};
+              head.kind = RemoteKind::kFound;
+              head.count = 1;
+              return std::optional(Insider::message_of(head, std::as_bytes(std::span(&item, 1))));
+            }),
+            0);
+  const auto block = reader_->find("key");
+  ASSERT_EQ(block.status, 0);
+  insider_->answer_with([](RemoteHead head) {
+    BodyWriter body(1000);
+    body.add(PieceItem{0, 0, 50, 51});
+    body.add_bytes(std::string(51, 'x').data(), 51);
+    head.kind = RemoteKind::kPieces;
+    head.count = 1;
+    return std::optional(body.take(head));
+  });
+  std::string room(200, '?');
+  void* const to = room.data();
+  EXPECT_EQ(shmemx_exchange_pull(reader_->get(), &block, &to, 1, nullptr, nullptr), -EBADMSG);
+  EXPECT_EQ(room, std::string(200, '?'));
+  EXPECT_EQ(reader_->stats().failed_corrupt, 1U);
+}
+
+TEST_F(ExchangeNodesHostile, AnOwnerThatDoesNotAnswerIsGivenUp) {
+  make_beside(221, 100);
+  EXPECT_EQ(find_with([](RemoteHead /*head*/) { return std::nullopt; }), -ENOENT);
+  EXPECT_TRUE(insider_->is_ended()) << "so that it delays nobody again";
+}
+
+}  // namespace
