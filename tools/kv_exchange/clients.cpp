@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <new>
 #include <thread>
 
 #include "base/fd.hpp"
@@ -122,7 +123,18 @@ Result<void> get(const Options& options) {
   if (!block) {
     return block.error();
   }
-  Bytes bytes(block->bytes);
+  if (block->bytes > options.most) {  // which any member can claim
+    return fail(std::errc::file_too_large,
+                fmt::format("the block of {} has {} bytes, more than the {} that get pulls; to pull it: --most {}",
+                            printable(options.key), block->bytes, options.most, block->bytes));
+  }
+  Bytes bytes;
+  try {
+    bytes.resize(block->bytes);
+  } catch (const std::bad_alloc&) {
+    return fail(std::errc::not_enough_memory,
+                fmt::format("there is no memory for the {} bytes of {}", block->bytes, printable(options.key)));
+  }
   if (auto pulled = member->pull(*block, bytes.data()); !pulled) {
     return pulled;
   }

@@ -48,6 +48,10 @@ void add_commands(CLI::App& app, Options& options) {
     command->add_option("KEY", options.key, "the key of the block")->required();
     command->add_option("FILE", options.file, "- is standard input or output")->capture_default_str();
   }
+  get.add_option("--most", options.most, "the most bytes of a block to pull, whatever its owner says")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::size_t{1}, kMostRoom))
+      ->capture_default_str();
   put.add_option("--limit", options.limit, "seconds to wait for a serving member")
       ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();

@@ -21,8 +21,9 @@ struct Options {
   std::vector<std::string> members;  // addresses of members on other nodes
   std::size_t room = std::size_t{256} << 20;
   std::uint32_t lease_ms = 1000;
-  std::string metrics;  // serve; an address, or nothing
-  double limit = 10;    // seconds
+  std::string metrics;                      // serve; an address, or nothing
+  double limit = 10;                        // put; seconds
+  std::size_t most = std::size_t{1} << 30;  // get; bytes
   std::vector<std::size_t> sizes{1024, 8192, 65536};
   int repeats = 20;
   bool json = false;

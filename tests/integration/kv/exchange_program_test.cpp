@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "shmemx_exchange.h"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 
@@ -54,6 +55,35 @@ TEST_F(KvExchange, ServesFiles) {
   const auto gone = run({"get", name_, file});
   EXPECT_EQ(gone.exit.code, 1);
   EXPECT_THAT(gone.output, HasSubstr("kv_exchange: cannot find " + file + ": No such file or directory"));
+}
+
+TEST_F(KvExchange, PullsNoMoreThanItShall) {
+  const std::string file = write("a", std::string(5000, 'a'));
+  const auto server = serve({file});
+  const auto refused = run({"get", name_, file, dir_.file("copy"), "--most", "4KiB"});
+  EXPECT_EQ(refused.exit.code, 1);
+  EXPECT_THAT(refused.output, HasSubstr(" has 5000 bytes, more than the 4096 that get pulls; to pull it: --most 5000"));
+  EXPECT_FALSE(std::ifstream(dir_.file("copy")).good());
+  EXPECT_EQ(run({"get", name_, file, dir_.file("copy"), "--most", "5000"}).exit.code, 0);
+  EXPECT_EQ(read(dir_.file("copy")), read(file));
+  EXPECT_EQ(run({"get", name_, file, "--most", "0"}).exit.code, 2);
+}
+
+TEST_F(KvExchange, ClaimsOfAnOwnerTakeNoMemory) {
+  // A block of 2 GiB that takes no memory, and that the default does not pull.
+  constexpr std::size_t kClaimed = std::size_t{2} << 30;
+  shmemx_exchange_t* owner = nullptr;
+  ASSERT_EQ(shmemx_exchange_open(name_.c_str(), nullptr, &owner), 0);
+  shmemx_memory_t memory{.address = nullptr, .bytes = kClaimed, .fd = -1, .offset = 0};
+  std::uint32_t region = 0;
+  ASSERT_EQ(shmemx_exchange_register(owner, &memory, &region), 0);
+  shmemx_exchange_entry_t entry{
+      .key = {"k", 1}, .region = region, .status = 0, .offset = 0, .bytes = kClaimed, .layout = 1};
+  ASSERT_EQ(shmemx_exchange_publish(owner, &entry, 1), 1);
+  const auto refused = run({"get", name_, "k", dir_.file("copy")});
+  EXPECT_EQ(refused.exit.code, 1);
+  EXPECT_THAT(refused.output, HasSubstr(" has 2147483648 bytes, more than the 1073741824 that get pulls"));
+  shmemx_exchange_close(owner);
 }
 
 TEST_F(KvExchange, PutsBlocksThatOutliveTheirProcess) {
