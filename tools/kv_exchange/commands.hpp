@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <signal.h>
+
 #include <cstdio>
 
 #include "tools/kv_exchange/member.hpp"
@@ -16,6 +18,7 @@ Result<void> put(const Options& options);
 Result<void> get(const Options& options);
 Result<void> list(const Options& options);
 Result<void> stats(const Options& options);
+Result<void> top(const Options& options);
 Result<void> bench(const Options& options);
 
 /// Prints to standard output.
@@ -23,6 +26,17 @@ template <typename... Values>
 void say(fmt::format_string<const Values&...> format, const Values&... values) {
   std::fputs(fmt::format(format, values...).c_str(), stdout);
 }
+
+/// Signals that end a command, which takes them with ended(). REQUIRES: the process has one thread yet.
+class EndSignals {
+ public:
+  EndSignals();
+  /// True if one has come, after at most this time.
+  [[nodiscard]] bool ended(double seconds) const;
+
+ private:
+  sigset_t set_;
+};
 
 /// All bytes of the file; "-" is standard input.
 Result<Bytes> read_file(const std::string& path);

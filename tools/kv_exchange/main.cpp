@@ -21,6 +21,8 @@ Result<void> run(const Options& options) {
       return list(options);
     case Command::kStats:
       return stats(options);
+    case Command::kTop:
+      return top(options);
     case Command::kBench:
       return bench(options);
   }

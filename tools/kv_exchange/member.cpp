@@ -146,4 +146,10 @@ shmemx_exchange_stats_t Member::stats() {
   return stats;
 }
 
+Result<shmemx_exchange_stats_t> Member::stats_of(std::uint32_t seat) {
+  shmemx_exchange_stats_t stats{};
+  const int code = shmemx_exchange_member_stats(get(), seat, &stats);
+  return code == 0 ? Result<shmemx_exchange_stats_t>(stats) : error_of(code);
+}
+
 }  // namespace kv_exchange

@@ -57,6 +57,8 @@ class Member {
   std::vector<shmemx_exchange_member_t> others();
   std::vector<Listed> list(std::uint32_t seat);
   shmemx_exchange_stats_t stats();
+  /// Of another member: an Error if there is none on the seat.
+  Result<shmemx_exchange_stats_t> stats_of(std::uint32_t seat);
   [[nodiscard]] shmemx_exchange_t* get() const { return exchange_.get(); }
 
  private:

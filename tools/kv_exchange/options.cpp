@@ -59,6 +59,13 @@ void add_commands(CLI::App& app, Options& options) {
   add_exchange(add_command(app, "list", "list the blocks of all members", options, Command::kList), options);
   add_exchange(add_command(app, "stats", "describe the members", options, Command::kStats), options);
 
+  CLI::App& top = add_command(app, "top", "show what the members do, again and again", options, Command::kTop);
+  add_exchange(top, options);
+  top.add_option("--interval", options.interval, "seconds between two looks")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  top.add_option("--rounds", options.rounds, "end after this number of looks; 0: go on")->capture_default_str();
+
   CLI::App& bench =
       add_command(app, "bench", "compare pulls from another process with memcpy", options, Command::kBench);
   bench.add_option("--sizes", options.sizes, "bytes of a block")

@@ -9,7 +9,7 @@
 
 namespace kv_exchange {
 
-enum class Command { kServe, kPut, kGet, kList, kStats, kBench };
+enum class Command { kServe, kPut, kGet, kList, kStats, kTop, kBench };
 
 struct Options {
   Command command = Command::kStats;
@@ -22,6 +22,8 @@ struct Options {
   std::size_t room = std::size_t{256} << 20;
   std::uint32_t lease_ms = 1000;
   std::string metrics;                      // serve; an address, or nothing
+  double interval = 1;                      // top; seconds
+  std::uint64_t rounds = 0;                 // top; 0: until a signal comes
   double limit = 10;                        // put; seconds
   std::size_t most = std::size_t{1} << 30;  // get; bytes
   std::vector<std::size_t> sizes{1024, 8192, 65536};

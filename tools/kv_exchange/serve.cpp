@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // serve: a member that holds blocks for others, until a signal ends it.
 #include <fmt/format.h>
-#include <signal.h>
-#include <time.h>
 
 #include <cstdio>
 #include <cstring>
@@ -15,7 +13,7 @@ namespace kv_exchange {
 namespace {
 
 /// Between looks for blocks that others put.
-constexpr timespec kBetweenRounds{.tv_sec = 0, .tv_nsec = 100'000'000};
+constexpr double kBetweenRounds = 0.1;  // seconds
 
 class Server {
  public:
@@ -144,13 +142,7 @@ class Server {
 }  // namespace
 
 Result<void> serve(const Options& options) {
-  // Before the exchange has a thread. A signal ends the loop below, and nothing else.
-  sigset_t ends;
-  ::sigemptyset(&ends);
-  ::sigaddset(&ends, SIGINT);
-  ::sigaddset(&ends, SIGTERM);
-  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
-
+  const EndSignals ends;
   auto server = Server::open(options);
   if (!server) {
     return server.error();
@@ -168,7 +160,7 @@ Result<void> serve(const Options& options) {
     say("kv_exchange: metrics: /metrics on port {}\n", stats.metrics_port);
   }
   std::fflush(stdout);
-  while (::sigtimedwait(&ends, nullptr, &kBetweenRounds) < 0) {
+  while (!ends.ended(kBetweenRounds)) {
     server->take_over();
   }
   return {};

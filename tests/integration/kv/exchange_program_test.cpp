@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program kv_exchange.
 #include <gmock/gmock.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/fd.hpp"
 #include "shmemx_exchange.h"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
@@ -155,6 +159,58 @@ TEST_F(KvExchange, ServesMetrics) {
   EXPECT_THAT(run({"serve", name_, "--metrics", "127.0.0.1"}).output, HasSubstr("metrics at \"127.0.0.1\""));
 }
 
+TEST_F(KvExchange, ShowsWhatMembersDo) {
+  const auto server = serve({write("a", "twelve bytes")});
+  const auto shown = run({"top", name_, "--interval", "0.05", "--rounds", "2"});
+  EXPECT_EQ(shown.exit.code, 0) << shown.output;
+  EXPECT_THAT(shown.output, Not(HasSubstr("\033"))) << "not a terminal";
+  const std::string pid = std::to_string(server->pid());
+  const std::string row = "\n   0 " + std::string(8 - pid.size(), ' ') + pid + "         1 ";
+  const auto first = shown.output.find(row);
+  ASSERT_NE(first, std::string::npos) << shown.output;
+  EXPECT_NE(shown.output.find(row, first + 1), std::string::npos) << "the second round";
+  EXPECT_EQ(run({"top", name_, "--interval", "0"}).exit.code, 2);
+}
+
+/// The output of `kv_exchange top` on a terminal, which SIGTERM ends.
+std::string top_on_terminal(const std::string& exchange) {
+  const std::string program = test_support::program("kv_exchange");
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    ::unsetenv("NO_COLOR");
+    ::execl(program.c_str(), program.c_str(), "top", exchange.c_str(), "--interval", "0.05", nullptr);
+    ::_exit(127);
+  }
+  const base::UniqueFd owner(terminal);
+  std::string shown;
+  std::array<char, 4096> part{};
+  bool told = false;
+  pollfd readable{.fd = terminal, .events = POLLIN, .revents = 0};
+  ssize_t got = 0;
+  while (::poll(&readable, 1, 20'000) == 1 && (got = ::read(terminal, part.data(), part.size())) > 0) {
+    shown.append(part.data(), static_cast<std::size_t>(got));
+    if (!told && shown.find(" rates of ") != std::string::npos) {
+      told = true;
+      ::kill(child, SIGTERM);
+    }
+  }
+  int status = 0;
+  if (!told) {
+    ::kill(child, SIGKILL);
+  }
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? shown : "";
+}
+
+TEST_F(KvExchange, UsesColoursAndTheScreenOnATerminalOnly) {
+  const auto server = serve();
+  const std::string shown = top_on_terminal(name_);
+  EXPECT_TRUE(shown.starts_with("\033[?1049h\033[?25l")) << shown;
+  EXPECT_THAT(shown, HasSubstr("\033[1mseat"));
+  EXPECT_TRUE(shown.ends_with("\033[?25h\033[?1049l")) << shown;
+}
+
 TEST_F(KvExchange, ComparesPullsWithMemcpy) {
   const auto bench = run({"bench", "--sizes", "1024,10000", "--repeats", "1", "--json"});
   ASSERT_EQ(bench.exit.code, 0) << bench.output;
@@ -168,7 +224,7 @@ TEST_F(KvExchange, ComparesPullsWithMemcpy) {
 TEST_F(KvExchange, HasAPageAndACompletionWithAllOptions) {
   std::set<std::string> options{"--help", "--version"};
   const std::string script = KV_EXCHANGE "/kv_exchange.bash";
-  for (const std::string name : {"serve", "put", "get", "list", "stats", "bench"}) {
+  for (const std::string name : {"serve", "put", "get", "list", "stats", "top", "bench"}) {
     const auto own = test_support::options_in_help(run({name, "--help"}).output);
     options.insert(own.begin(), own.end());
     EXPECT_EQ(test_support::completions(script, "_kv_exchange", test_support::program("kv_exchange"), {name, "--"}),

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// top: what the members of an exchange do. On a terminal each look replaces the one before.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "tools/kv_exchange/commands.hpp"
+
+namespace kv_exchange {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Seen {
+  shmemx_exchange_member_t member{};
+  shmemx_exchange_stats_t stats{};
+};
+
+struct Look {
+  Clock::time_point time;
+  std::map<std::uint64_t, Seen> members;  // by id
+};
+
+Look look_at(Member& here) {
+  Look look{.time = Clock::now(), .members = {}};
+  for (const auto& member : here.others()) {
+    // It may have ended since, and another one may have its seat.
+    if (const auto stats = here.stats_of(member.seat); stats && stats->id == member.id) {
+      look.members[member.id] = {.member = member, .stats = *stats};
+    }
+  }
+  return look;
+}
+
+std::uint64_t failed(const shmemx_exchange_stats_t& stats) {
+  return stats.failed_stale + stats.failed_dead + stats.failed_corrupt + stats.failed_other;
+}
+
+class View {
+ public:
+  explicit View(const std::string& exchange) : exchange_(exchange), live_(::isatty(STDOUT_FILENO) != 0) {
+    const char* const no_colour = std::getenv("NO_COLOR");
+    colours_ = live_ && (no_colour == nullptr || *no_colour == '\0');
+    if (live_) {
+      say("\033[?1049h\033[?25l");  // a screen of its own, without a cursor
+    }
+  }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+  ~View() {
+    if (live_) {
+      say("\033[?25h\033[?1049l");
+      std::fflush(stdout);
+    }
+  }
+
+  /// The members now, and what they have done since `before`.
+  void show(const Look& before, const Look& now) {
+    const double seconds = std::chrono::duration<double>(now.time - before.time).count();
+    std::string text = live_ ? "\033[H\033[2J" : "";
+    text += fmt::format("{}: {} members, rates of {:.1f} s\n", exchange_, now.members.size(), seconds);
+    text +=
+        coloured("1", fmt::format("{:>4} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>8} {:>8}\n", "seat", "pid",
+                                  "blocks", "MiB", "pulled/s", "MB/s", "found/s", "missed/s", "failed/s", "failed"));
+    std::vector<Seen> rows;
+    for (const auto& [id, seen] : now.members) {
+      rows.push_back(seen);
+    }
+    std::sort(rows.begin(), rows.end(), [](const Seen& a, const Seen& b) { return a.member.seat < b.member.seat; });
+    for (const Seen& seen : rows) {
+      const auto had = before.members.find(seen.member.id);
+      text += row(had != before.members.end() ? had->second.stats : seen.stats, seen, seconds);
+    }
+    say("{}", text);
+    std::fflush(stdout);
+  }
+
+ private:
+  [[nodiscard]] std::string coloured(const char* code, const std::string& text) const {
+    return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+  }
+
+  [[nodiscard]] std::string row(const shmemx_exchange_stats_t& before, const Seen& seen, double seconds) const {
+    const auto& stats = seen.stats;
+    // A member can write anything, also less than before.
+    const auto rate = [&](std::uint64_t from, std::uint64_t to) {
+      return to > from ? static_cast<double>(to - from) / seconds : 0.0;
+    };
+    const double failures = rate(failed(before), failed(stats));
+    std::string text = fmt::format("{:>4} {:>8} {:>9} {:>9.1f} {:>10.0f} {:>9.1f} {:>9.0f} {:>9.0f} ", seen.member.seat,
+                                   seen.member.pid, stats.blocks, static_cast<double>(stats.bytes) / (1 << 20),
+                                   rate(before.pulled_blocks, stats.pulled_blocks),
+                                   rate(before.pulled_bytes, stats.pulled_bytes) / 1e6, rate(before.found, stats.found),
+                                   rate(before.missed, stats.missed));
+    const std::string last = fmt::format("{:>8.0f} {:>8}", failures, failed(stats));
+    return text + (failures > 0 ? coloured("31", last) : last) + "\n";
+  }
+
+  const std::string exchange_;
+  const bool live_;
+  bool colours_ = false;
+};
+
+}  // namespace
+
+Result<void> top(const Options& options) {
+  const EndSignals ends;
+  auto member = Member::open(options.exchange, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr});
+  if (!member) {
+    return member.error();
+  }
+  Look before = look_at(*member);
+  View view(options.exchange);
+  for (std::uint64_t round = 0; options.rounds == 0 || round < options.rounds; ++round) {
+    if (ends.ended(options.interval) || std::ferror(stdout) != 0) {
+      break;
+    }
+    Look now = look_at(*member);
+    view.show(before, now);
+    before = std::move(now);
+  }
+  return {};
+}
+
+}  // namespace kv_exchange
