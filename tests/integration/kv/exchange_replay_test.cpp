@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eight members replay public traces of serving systems while one after the other is killed and started again: every
+// byte that arrives is right, and every read that fails does so with the right error.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "tests/integration/kv/exchange_replay.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/soak.hpp"
+#include "tools/kv_shuffle/trace.hpp"
+
+namespace {
+
+using exchange_replay::Call;
+using exchange_replay::clock_ns;
+using exchange_replay::Count;
+using exchange_replay::Counts;
+using exchange_replay::kMembers;
+using exchange_replay::SharedBoard;
+using test_support::Process;
+using test_support::Seconds;
+
+constexpr Seconds kLimit{30};
+/// The traces have two to six requests a second; one that moves slowly enough for a test has little to do.
+constexpr std::int64_t kFaster = 10;
+constexpr std::uint64_t kOfOneRequest = std::uint64_t{1} << 40;
+
+/// The first requests of a trace, as lines for the members: microseconds, the number of blocks, their numbers. A trace
+/// that does not name the blocks of a prompt has blocks that no two requests share.
+std::string lines_of(kv_program::Trace& trace, std::uint64_t first_block) {
+  constexpr int kMost = 20'000;
+  std::string lines;
+  std::int64_t first_ms = -1;
+  for (int i = 0; i < kMost; ++i) {
+    auto request = trace.next();
+    EXPECT_TRUE(request) << request.error().text;
+    if (!request || !*request) {
+      break;
+    }
+    first_ms = first_ms < 0 ? (*request)->arrival_ms : first_ms;
+    std::vector<std::uint64_t> blocks;
+    for (const std::int64_t block : (*request)->prefix_blocks) {
+      blocks.push_back(first_block + static_cast<std::uint64_t>(block));
+    }
+    for (std::int64_t token = 0; blocks.empty() || token < (*request)->input_tokens;
+         token += kv_program::kTokensOfPrefixBlock) {
+      if ((*request)->prefix_blocks.empty()) {
+        blocks.push_back(first_block + kOfOneRequest + static_cast<std::uint64_t>(i) * 4096 + blocks.size());
+      }
+    }
+    lines += std::to_string(((*request)->arrival_ms - first_ms) * 1000 / kFaster) + " " + std::to_string(blocks.size());
+    for (const std::uint64_t block : blocks) {
+      lines += " " + std::to_string(block);
+    }
+    lines += "\n";
+  }
+  return lines;
+}
+
+std::unique_ptr<kv_program::Trace> open_trace(const std::string& file) {
+  const std::string path = KV_TRACES "/" + file;
+  if (file.empty() || ::access(path.c_str(), R_OK) != 0) {
+    return std::make_unique<kv_program::BuiltinTrace>();
+  }
+  auto trace = kv_program::TraceFile::open(path);
+  EXPECT_TRUE(trace) << trace.error().text;
+  return trace ? *std::move(trace) : std::make_unique<kv_program::BuiltinTrace>();
+}
+
+class ExchangeReplay : public testing::Test {
+ protected:
+  void start(std::size_t number) {
+    members_[number] = std::make_unique<Process>(
+        std::vector<std::string>{test_support::test_program("exchange_replay_member"), name_, std::to_string(number),
+                                 dir_.file("board"), dir_.file("requests")});
+  }
+  void kill_and_start_again(std::size_t number) {
+    const std::uint32_t start_number = board_->last_start[number].load();
+    ASSERT_GT(start_number, 0U);
+    board_->start[start_number - 1].killed.store(true);
+    board_->kill_ns.store(clock_ns());
+    members_[number]->signal(SIGKILL);
+    EXPECT_TRUE(members_[number]->wait(kLimit));
+    EXPECT_EQ(members_[number]->output(), "ready\n");
+    start(number);
+    EXPECT_TRUE(members_[number]->wait_for_output("ready\n", kLimit)) << members_[number]->output();
+  }
+
+  void replay(const std::string& file, Seconds time, Seconds between_kills) {
+    const auto trace = open_trace(file);
+    std::ofstream(dir_.file("requests")) << lines_of(*trace, file.size() * 4 * kOfOneRequest);
+    ASSERT_TRUE(board_);
+    board_->begin_ns.store(clock_ns());
+    for (std::size_t i = 0; i < kMembers; ++i) {
+      start(i);
+    }
+    for (const auto& member : members_) {
+      ASSERT_TRUE(member->wait_for_output("ready\n", kLimit)) << member->output();
+    }
+    int kills = 0;
+    for (Seconds passed = between_kills; passed <= time; passed += between_kills, ++kills) {
+      std::this_thread::sleep_for(between_kills);
+      kill_and_start_again(static_cast<std::size_t>(kills * 3) % kMembers);
+    }
+    board_->stop.store(true);
+    for (const auto& member : members_) {
+      const auto end = member->wait(kLimit);
+      EXPECT_TRUE(end && end->clean()) << member->output();
+      EXPECT_EQ(member->output(), "ready\n");
+    }
+    report(trace->name(), kills);
+  }
+
+  std::uint64_t sum(Count Counts::*count) {
+    std::uint64_t all = 0;
+    for (const auto& counts : board_->counts) {
+      all += (counts.*count).load();
+    }
+    return all;
+  }
+  /// The longest call of a phase, and why it was.
+  void report_longest(std::size_t phase) {
+    using Calls = std::array<Call, exchange_replay::kPhases.size()>;
+    const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e6; };
+    const auto running_ns = [](const Call& call) { return call.ns - std::min(call.ns.load(), call.waited_ns.load()); };
+    const auto print = [&](const char* which, Calls Counts::*calls, auto measure) {
+      const auto longest = std::ranges::max_element(
+          board_->counts, {}, [&](const Counts& counts) { return measure((counts.*calls).at(phase)); });
+      const Call& call = (*longest.*calls).at(phase);
+      std::printf("  %s%s: %.1f ms, of which %.1f ms without a processor; %lu blocks, %lu page faults, %lu sleeps",
+                  exchange_replay::kPhases.at(phase), which, ms(call.ns), ms(call.waited_ns), call.blocks.load(),
+                  call.faults.load(), call.sleeps.load());
+      std::printf(call.after_kill_ns == 0 ? "\n" : ", %.1f s after a kill\n", ms(call.after_kill_ns) / 1000);
+    };
+    print("", &Counts::longest, [](const Call& call) { return call.ns.load(); });
+    print(" while running", &Counts::longest_running, running_ns);
+  }
+  void report(const std::string& trace, int kills) {
+    std::printf(
+        "%s: %d kills; requests %lu, blocks published %lu, withdrawn %lu, pulled %lu (%.1f MiB), missing %lu, "
+        "stale %lu, owner dead %lu, wrong bytes %lu, wrong errors %lu; the longest calls of members that lived:\n",
+        trace.c_str(), kills, sum(&Counts::requests), sum(&Counts::published), sum(&Counts::withdrawn),
+        sum(&Counts::pulled), static_cast<double>(sum(&Counts::pulled_bytes)) / (1 << 20), sum(&Counts::missing),
+        sum(&Counts::stale), sum(&Counts::dead), sum(&Counts::wrong_bytes), sum(&Counts::wrong_errors));
+    for (std::size_t phase = 0; phase < exchange_replay::kPhases.size(); ++phase) {
+      report_longest(phase);
+    }
+    EXPECT_GT(sum(&Counts::pulled), 0U);
+    EXPECT_EQ(sum(&Counts::wrong_bytes), 0U);
+    EXPECT_EQ(sum(&Counts::wrong_errors), 0U);
+  }
+
+  const std::string name_ = "replay-" + std::to_string(::getpid());
+  test_support::TempDir dir_;
+  SharedBoard board_{dir_.file("board")};
+  std::array<std::unique_ptr<Process>, kMembers> members_;
+};
+
+const Seconds kTime(test_support::repeats(3, 300));
+const Seconds kBetweenKills(test_support::repeats(1, 10));
+
+TEST_F(ExchangeReplay, OfPromptsThatShareBlocks) {
+  replay("mooncake_conversation_2000.jsonl", kTime, kBetweenKills);
+}
+
+TEST_F(ExchangeReplay, OfPromptsOfTheirOwn) {
+  replay("azure_llm_inference_conv.csv", kTime, kBetweenKills);
+}
+
+}  // namespace
