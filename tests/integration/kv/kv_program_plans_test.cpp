@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plans and results of kv_shuffle, read from its JSON: plans, formats, models, whole traces.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/kv/kv_program_jobs.hpp"
+#include "tests/support/traces.hpp"
 
 namespace {
 
@@ -36,10 +36,9 @@ INSTANTIATE_TEST_SUITE_P(Public, KvTraces,
 
 /// Whole traces, with small blocks.
 TEST_P(KvTraces, AreMoreEvenAndCheaperWithTheBalancedPlan) {
-  const char* folder = std::getenv("GBA_TEST_DATA");
-  const std::string trace = (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + GetParam();
+  const std::string trace = test_support::public_trace(GetParam());
   if (!std::filesystem::exists(trace)) {
-    GTEST_SKIP() << "no " << trace;
+    GTEST_SKIP() << trace << test_support::kNoTrace;
   }
   const std::vector<std::string> arguments{"--trace", trace, "--rounds",   "all", "--blocks", "400", "--heads", "1",
                                            "--page",  "64",  "--head-dim", "8",   "--cores",  "1"};

@@ -2,13 +2,13 @@
 // The program kv_shuffle, as a user starts it.
 #include <signal.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/integration/kv/kv_nodes.hpp"
 #include "tests/integration/kv/kv_program_jobs.hpp"
 #include "tests/support/manual.hpp"
+#include "tests/support/traces.hpp"
 
 namespace {
 
@@ -92,16 +92,10 @@ TEST(KvShuffle, FinishesWithoutADeviceThatIsKilled) {
 
 class KvShuffleTrace : public testing::Test {
  protected:
-  /// The public traces, if present, are next to the source tree.
-  static std::string public_trace(const std::string& name) {
-    const char* folder = std::getenv("GBA_TEST_DATA");
-    return (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + name;
-  }
-
   static void expect_public_trace_passes(const std::string& name, const std::string& requests) {
-    const std::string file = public_trace(name);
+    const std::string file = test_support::public_trace(name);
     if (!std::filesystem::exists(file)) {
-      GTEST_SKIP() << "no " << file << " (set GBA_TEST_DATA to the folder with the public traces)";
+      GTEST_SKIP() << file << test_support::kNoTrace;
     }
     const Outcome outcome = shuffle(4, "fake", {"--check", "--trace", file});
     expect_pass(outcome, 4);

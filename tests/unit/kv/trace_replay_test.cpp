@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans both public traces from start to end, with the pair planner and the balanced one.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "tests/support/soak.hpp"
+#include "tests/support/traces.hpp"
 #include "tests/unit/kv/plan_checker.hpp"
 #include "tools/kv_shuffle/trace.hpp"
 
@@ -72,9 +73,9 @@ Result plan_window(const PageTables& tables, const Planning& planning) {
 class TraceReplay : public testing::TestWithParam<int> {
  protected:
   void replay(const std::string& file, const Geometry& geometry) {
-    const std::string path = KV_TRACES "/" + file;
-    if (access(path.c_str(), R_OK) != 0) {
-      GTEST_SKIP() << "cannot read the trace " << path;
+    const std::string path = test_support::public_trace(file);
+    if (!std::filesystem::exists(path)) {
+      GTEST_SKIP() << path << test_support::kNoTrace;
     }
     auto made = WindowDealer::create(*kv_program::TraceFile::open(path), GetParam(), {geometry.blocks, geometry.page});
     ASSERT_TRUE(made) << made.error().text;
