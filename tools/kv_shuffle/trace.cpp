@@ -2,10 +2,11 @@
 #include "tools/kv_shuffle/trace.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
+
+#include "base/regular_file.hpp"
 
 namespace kv_program {
 
@@ -90,18 +91,16 @@ Error cannot_read(const std::string& path, int error) {
 }  // namespace
 
 Result<std::unique_ptr<Trace>> TraceFile::open(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return cannot_read(path, errno);
-  }
-  if (S_ISDIR(status.st_mode)) {
-    return cannot_read(path, EISDIR);
+  auto file = base::open_regular_file(path);
+  if (!file) {
+    return fail(file.error().code, fmt::format("cannot read the trace {}: {}", path, file.error().text));
   }
   std::unique_ptr<TraceFile> trace{new TraceFile{path}};
-  trace->file_.reset(std::fopen(path.c_str(), "rbe"));  // NOLINT(cppcoreguidelines-owning-memory): file_ owns it
+  trace->file_.reset(::fdopen(file->get(), "rb"));  // NOLINT(cppcoreguidelines-owning-memory): file_ owns it
   if (trace->file_ == nullptr) {
     return cannot_read(path, errno);
   }
+  static_cast<void>(file->release());
   if (auto ok = trace->start(); !ok) {
     return ok.error();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <fstream>
@@ -193,7 +194,10 @@ TEST_F(TraceTest, RefusesATraceWithoutRequests) {
 
 TEST_F(TraceTest, NamesAFileThatCannotBeRead) {
   EXPECT_THAT(TraceFile::open(dir_.file("none")).error().text, HasSubstr("none: No such file or directory"));
-  EXPECT_THAT(TraceFile::open(dir_.path()).error().text, EndsWith("Is a directory"));
+  EXPECT_THAT(TraceFile::open(dir_.path()).error().text, EndsWith("it is a folder"));
+  const std::string fifo = dir_.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(TraceFile::open(fifo).error().text, EndsWith("fifo: it is not a regular file")) << "must not wait";
 }
 
 std::vector<std::int64_t> all_tokens(Trace& trace) {
