@@ -21,6 +21,7 @@ void raise(int error, const std::string& text) {
       PyErr_SetString(PyExc_RuntimeError, text.c_str());
       break;
     case ECANCELED:
+    case EHOSTUNREACH:  // a PE of this node could not reach the other nodes: one there has died
     case EOWNERDEAD:
     case EPROTO:
       PyErr_SetObject(PyExc_ConnectionError, py::make_tuple(error, text).ptr());
@@ -107,6 +108,9 @@ void Library::start(const StartRequest& request) {
   attributes.local_mem_size = request.heap_size;
   bool shared = false;
   shmemx_set_errors_return(1);  // Python raises
+  if (request.survive) {
+    checked([] { return shmemx_set_survive(1); });
+  }
   checked([&] {
     if (shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED) {
       shmem_init();  // another user of the library has started it: it ends with the last finalize

@@ -90,6 +90,7 @@ struct StartRequest {
   std::string unique_id{};    // from make_unique_id() of one PE; only then the numbers below are used
   int my_pe = 0;
   int pes = 0;
+  bool survive = false;  // go on when another PE dies
 };
 
 /// For a job without a launcher, in which this process will be a PE.

@@ -2,6 +2,9 @@
 // shmem_kv._core: the base of the module's Python files. Not for users: names and arguments may change.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "python/core/dlpack.hpp"
 #include "python/core/library.hpp"
 
@@ -26,9 +29,40 @@ int split_strided(int parent, int start, int stride, int size) {
   return shmemx_team_number(made);
 }
 
+int shrink(int team) {
+  shmem_team_t made = SHMEM_TEAM_INVALID;
+  Library::instance().wait("team_shrink", [&] { return shmemx_team_shrink(shmemx_team_by_number(team), &made); });
+  return shmemx_team_number(made);
+}
+
+int grow(int team, int processes) {
+  shmem_team_t made = SHMEM_TEAM_INVALID;
+  Library::instance().wait("team_grow",
+                           [&] { return shmemx_team_grow(shmemx_team_by_number(team), processes, &made); });
+  return shmemx_team_number(made);
+}
+
+bool is_replacement() {
+  Library::instance().require("is_replacement");
+  return shmemx_is_replacement() == 1;
+}
+
+std::vector<int> failed_members(int team) {
+  std::vector<int> pes;
+  const int most = team_number("team_failed", team, &shmem_team_n_pes);
+  checked([&] {
+    pes.resize(static_cast<std::size_t>(most));
+    const int failed = shmemx_team_failed(shmemx_team_by_number(team), pes.data(), most);
+    pes.resize(static_cast<std::size_t>(std::max(failed, 0)));
+    return std::min(failed, 0);
+  });
+  return pes;
+}
+
 void bind_library(py::module_& module) {
-  module.def("init", [](std::size_t heap_size, const py::bytes& unique_id, int my_pe, int n_pes) {
-    Library::instance().start({.heap_size = heap_size, .unique_id = unique_id, .my_pe = my_pe, .pes = n_pes});
+  module.def("init", [](std::size_t heap_size, const py::bytes& unique_id, int my_pe, int n_pes, bool survive) {
+    Library::instance().start(
+        {.heap_size = heap_size, .unique_id = unique_id, .my_pe = my_pe, .pes = n_pes, .survive = survive});
   });
   module.def("unique_id", [] { return py::bytes(make_unique_id()); });
   module.def("finalize", [] { Library::instance().stop(); });
@@ -37,6 +71,10 @@ void bind_library(py::module_& module) {
   module.def("my_pe", [](int team) { return team_number("my_pe", team, &shmem_team_my_pe); });
   module.def("n_pes", [](int team) { return team_number("n_pes", team, &shmem_team_n_pes); });
   module.def("team_split_strided", &split_strided);
+  module.def("team_shrink", &shrink);
+  module.def("team_grow", &grow);
+  module.def("is_replacement", &is_replacement);
+  module.def("team_failed", &failed_members);
   module.def("team_destroy", [](int team) {
     Library::instance().wait("team_destroy", [team] {
       shmem_team_destroy(shmemx_team_by_number(team));

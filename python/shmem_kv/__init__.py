@@ -59,10 +59,14 @@ __all__ = [
     "from_dlpack",
     "init",
     "initialized",
+    "is_replacement",
     "is_symmetric",
     "my_pe",
     "n_pes",
     "team_destroy",
+    "team_failed",
+    "team_grow",
+    "team_shrink",
     "team_split_strided",
     "unique_id",
     "zeros",
@@ -90,7 +94,12 @@ class _Job:
 
 
 def init(
-    heap_size: int = 0, *, unique_id: bytes | None = None, my_pe: int | None = None, n_pes: int | None = None
+    heap_size: int = 0,
+    *,
+    unique_id: bytes | None = None,
+    my_pe: int | None = None,
+    n_pes: int | None = None,
+    survive: bool = False,
 ) -> _Job:
     """Makes this process a PE. Collective.
 
@@ -101,13 +110,16 @@ def init(
     Memory is allocated at its first use. Use it as ``with init():``, or call :func:`finalize`; neither is required at
     the end of a process. After :func:`finalize` it may be called again.
 
+    ``survive``, the same on all PEs: the job goes on when a PE dies, and :func:`team_shrink` makes a team of the others
+    (on one node, started by oshrun or with a :func:`unique_id`).
+
     Global variables of the interpreter become symmetric only if the environment requests it
     (``SHMEM_SYMMETRIC_GLOBALS``).
     """
     _os.environ.setdefault("SHMEM_SYMMETRIC_GLOBALS", "off")
     if (unique_id is None) != (my_pe is None) or (unique_id is None) != (n_pes is None):
         raise ValueError("init: unique_id, my_pe and n_pes go together")
-    _core.init(heap_size, unique_id or b"", my_pe or 0, n_pes or 0)
+    _core.init(heap_size, unique_id or b"", my_pe or 0, n_pes or 0, survive)
     return _Job()
 
 
@@ -162,6 +174,42 @@ def team_split_strided(parent: int, start: int, stride: int, size: int) -> int:
     return _core.team_split_strided(parent, start, stride, size)
 
 
+def team_shrink(team: int) -> int:
+    """A new team of the members of ``team`` that are left, the same on all of them, after ``init(survive=True)``.
+
+    Collective over the members that live: each calls it when a call on the team has raised ``ConnectionError``, or
+    ``TimeoutError`` because of a PE that hangs. A PE that does not call it within ``SHMEM_BARRIER_TIMEOUT`` (if that is
+    not set, ``SHMEM_BOOTSTRAP_TIMEOUT``) is left out, and gets an ``OSError`` with ``errno.ENOTRECOVERABLE``. The new
+    team of ``TEAM_WORLD`` stands for it in :func:`empty`, :func:`free`, ``Operator`` and :func:`finalize`. Operators of
+    the old team cannot be used: closing one frees its memory and raises ``ConnectionError``.
+    """
+    return _core.team_shrink(team)
+
+
+def team_grow(team: int, processes: int = 1) -> int:
+    """A new team of the members of ``team`` that are left, and of processes in the places of dead PEs, on one node.
+
+    ``oshrun --restart N`` starts such processes. ``team`` is what is left of ``TEAM_WORLD``. Collective over the members
+    that live, and over the new processes: these pass ``TEAM_WORLD``. The members wait until ``processes`` new ones have
+    come, up to ``SHMEM_BOOTSTRAP_TIMEOUT``; the new team has all that have come, and is what is left of ``TEAM_WORLD``
+    from then on. In a new process :func:`is_replacement` is true, and its symmetric memory is zero.
+    """
+    return _core.team_grow(team, processes)
+
+
+def is_replacement() -> bool:
+    """Whether this process has taken the place of a PE that has died: :func:`team_grow` gives it a team."""
+    return _core.is_replacement()
+
+
+def team_failed(team: int) -> list[int]:
+    """The PEs that were left out when the team was shrunk; before that, those whose processes have ended.
+
+    They are numbers of ``TEAM_WORLD``. Not collective.
+    """
+    return _core.team_failed(team)
+
+
 def team_destroy(team: int) -> None:
-    """Ends a team made by :func:`team_split_strided`. Collective over the team."""
+    """Ends a team made by :func:`team_split_strided` or :func:`team_shrink`. Collective over the team."""
     _core.team_destroy(team)

@@ -164,7 +164,70 @@ def unique_id_of(pe, queue, others):
     return unique_id
 
 
+def shuffle_among(team):
+    """Each member sends a block to the next one."""
+    me, pes = shmem_kv.my_pe(team), shmem_kv.n_pes(team)
+    cache = shmem_kv.zeros((1, pes, 1, 64))
+    cache[0, me] = 1 + me
+    plan = shmem_kv.Plan([(i, i, (i + 1) % pes, i) for i in range(pes)])
+    with shmem_kv.Operator(team) as operator:
+        operator.shuffle(plan, shmem_kv.Cache(cache, format="latent"))
+    before = (me - 1) % pes
+    assert (cache[0, before] == 1 + before).all(), cache
+    shmem_kv.free(cache)
+
+
+def go_on(pe, victim, ids, results, each):
+    """PE `victim` of four dies, and the others go on in the same job, with `each` of them on a node."""
+    os.environ["SHMEM_HOST_ID"] = f"node{pe // each}"
+    try:
+        shmem_kv.init(4 << 20, unique_id=unique_id_of(pe, ids, 3), my_pe=pe, n_pes=4, survive=True)
+        shmem_kv.barrier_all()
+        if pe == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            shmem_kv.barrier_all()
+            raise RuntimeError("the barrier with a dead PE ended")
+        except ConnectionError:
+            pass
+        team = shmem_kv.team_shrink(shmem_kv.TEAM_WORLD)
+        assert shmem_kv.team_failed(shmem_kv.TEAM_WORLD) == [victim] and shmem_kv.team_failed(team) == []
+        assert shmem_kv.n_pes(team) == 3 and shmem_kv.my_pe(team) == pe - (pe > victim)
+        for _ in range(100):
+            shmem_kv.barrier(team)
+        shuffle_among(team)
+        shmem_kv.finalize()
+        results.put((pe, ""))
+    except BaseException as error:
+        results.put((pe, repr(error)))
+
+
 class WithoutALauncher(unittest.TestCase):
+    def test_the_others_go_on_without_a_dead_pe(self):
+        os.environ["SHMEM_UID_SESSION_ID"] = "127.0.0.1:0"
+        context = multiprocessing.get_context("spawn")
+        # PE 0's process is the one that the others are connected to.
+        for victim, each in ((0, 4), (2, 4), (0, 2), (3, 2)):
+            ids, results = context.Queue(), context.Queue()
+            processes = [context.Process(target=go_on, args=(pe, victim, ids, results, each)) for pe in range(4)]
+            for process in processes:
+                process.start()
+            outcomes = dict(results.get(timeout=60) for _ in range(3))
+            self.assertEqual(outcomes, {pe: "" for pe in range(4) if pe != victim})
+            for process in processes:
+                process.join(60)
+            self.assertEqual(
+                [process.exitcode for process in processes],
+                [-signal.SIGKILL if pe == victim else 0 for pe in range(4)],
+            )
+
+    def test_without_survival_no_team_is_shrunk(self):
+        with shmem_kv.init(4 << 20, unique_id=shmem_kv.unique_id(), my_pe=0, n_pes=1):
+            with self.assertRaises(PermissionError):
+                shmem_kv.team_shrink(shmem_kv.TEAM_WORLD)
+            with self.assertRaises(ValueError):
+                shmem_kv.team_failed(17)
+
     def test_a_dead_pe_raises_and_the_others_start_a_new_job(self):
         os.environ["SHMEM_UID_SESSION_ID"] = "127.0.0.1:0"
         context = multiprocessing.get_context("spawn")
