@@ -87,6 +87,17 @@ void bind_library(py::module_& module) {
       return 0;
     });
   });
+  module.def("register_memory", [](std::uintptr_t address, std::size_t bytes, int fd, std::uint64_t offset) {
+    Library::instance().wait("register", [=] {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): NumPy's
+      return shmemx_memory_register(reinterpret_cast<void*>(address), bytes, fd, offset);
+    });
+  });
+  module.def("unregister_memory", [](std::uintptr_t address) {
+    Library::instance().wait("unregister", [=] {
+      return shmemx_memory_unregister(reinterpret_cast<void*>(address));  // NOLINT(performance-no-int-to-ptr): NumPy's
+    });
+  });
   module.def("is_symmetric", [](std::uintptr_t address, std::size_t bytes) {
     Library::instance().require("is_symmetric");
     const auto* begin = reinterpret_cast<const std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): NumPy's

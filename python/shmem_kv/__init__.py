@@ -30,7 +30,7 @@ import os as _os
 from types import TracebackType as _TracebackType
 
 from . import _core
-from ._arrays import Arena, empty, free, is_symmetric, zeros
+from ._arrays import Arena, empty, forget_registered, free, is_symmetric, register, unregister, zeros
 from ._cache import Cache
 from ._dlpack import Array, from_dlpack
 from ._kv_shuffle import KVShuffle
@@ -63,12 +63,14 @@ __all__ = [
     "is_symmetric",
     "my_pe",
     "n_pes",
+    "register",
     "team_destroy",
     "team_failed",
     "team_grow",
     "team_shrink",
     "team_split_strided",
     "unique_id",
+    "unregister",
     "zeros",
 ]
 
@@ -138,7 +140,10 @@ def finalize() -> None:
 
     Closes open operators. Arrays that are still referenced keep their contents, in memory that is no longer symmetric.
     """
-    _core.finalize()
+    try:
+        _core.finalize()
+    finally:
+        forget_registered()
 
 
 def initialized() -> bool:

@@ -53,6 +53,40 @@ def free(array: Any) -> None:
     block.free()
 
 
+_registered: dict[int, Any] = {}
+
+
+def register(array: Any, fd: int = -1, offset: int = 0) -> None:
+    """Makes the memory of an array or tensor symmetric that the program has already. Collective over all PEs, each of
+    which gives as many bytes.
+
+    Afterwards it can be a part of a :class:`Cache`. The memory is a shared mapping: an array in
+    ``multiprocessing.shared_memory``, a tensor after ``share_memory_()``, or one of a memfd. The library finds the file;
+    or ``fd`` is its descriptor, and ``offset`` the place of the array in it. Other memory is accepted, but blocks of it
+    move between nodes only. The array is kept alive until :func:`unregister` or :func:`finalize`.
+
+    Raises ValueError, PermissionError or another OSError, on all PEs, which names the PE: for memory that is not
+    contiguous or read-only, sizes that differ, memory that is registered already, or another ``fd``.
+    """
+    bits = as_bits(array)[0]
+    if not bits.flags.c_contiguous or not bits.flags.writeable:
+        raise ValueError("register: the array is not contiguous (C order), or read-only")
+    _core.register_memory(bits.ctypes.data, bits.nbytes, fd, offset)
+    _registered[bits.ctypes.data] = array
+
+
+def unregister(array: Any) -> None:
+    """Ends :func:`register`. Collective."""
+    address = as_bits(array)[0].ctypes.data
+    _core.unregister_memory(address)
+    _registered.pop(address, None)
+
+
+def forget_registered() -> None:
+    """At the end of the library, which has unregistered everything."""
+    _registered.clear()
+
+
 def is_symmetric(array: Any) -> bool:
     """Whether the entire array or tensor is in symmetric memory that is available now."""
     return why_not_symmetric(as_bits(array)[0]) is None
@@ -112,7 +146,7 @@ def why_not_symmetric(array: NDArray) -> str | None:
     if block is not None and block.state == _core.State.FINALIZED:
         return "is of before finalize()"
     if not _core.is_symmetric(array.ctypes.data, array.nbytes):
-        return "is not in symmetric memory (empty() and zeros() make arrays that are)"
+        return "is not in symmetric memory (empty() and zeros() make arrays that are; register() takes others)"
     return None
 
 

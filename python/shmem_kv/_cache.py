@@ -26,7 +26,8 @@ _NAMES = {"L": "layers", "B": "blocks", "H": "kv_heads", "P": "page_size", "D": 
 
 
 class Cache:
-    """K and V of a cache: arrays of ``empty()`` or ``zeros()``, or contiguous parts of them, the same on all PEs.
+    """K and V of a cache: arrays of ``empty()`` or ``zeros()``, or that were given to ``register()``, or contiguous parts
+    of them, the same on all PEs.
 
     ``format`` is their layout. A single layer needs no [layers], and the order of the last three does not matter.
 

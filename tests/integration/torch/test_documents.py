@@ -98,7 +98,7 @@ class Documents(RanksTest):
 
     def test_the_other_examples(self):
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
-        for words in (("by_layer",), ("from_dlpack",), ("shuffle_async",)):
+        for words in (("by_layer", "start(), test()"), ("by_layer", "memfd_create"), ("from_dlpack",), ("shuffle_async",)):
             job = subprocess.run(
                 [oshrun, "-n", "2", "--gba", "off", "--timeout", "60", sys.executable, "-c", block_with(*words)],
                 capture_output=True,
