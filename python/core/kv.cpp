@@ -110,6 +110,20 @@ class Operator : public Collective {
 
   [[nodiscard]] bool closed() const { return op_ == nullptr; }
 
+  void answer_metrics(const std::string& address) {
+    use("metrics", [&] { return shmemx_kv_op_metrics(op_, address.c_str()); });
+  }
+
+  /// The members of shmemx_kv_stats_t, in their order.
+  py::tuple stats() {
+    if (!closed()) {
+      shmemx_kv_op_stats(op_, &stats_);
+    }
+    return py::make_tuple(stats_.shuffles, stats_.sent_blocks, stats_.sent_bytes, stats_.time_ns, stats_.failed_invalid,
+                          stats_.failed_aborted, stats_.failed_dead, stats_.failed_timeout, stats_.failed_other,
+                          stats_.metrics_port);
+  }
+
   void shuffle(const std::shared_ptr<Plan>& plan, const shmemx_kv_cache_t& cache) {
     use("shuffle", [&] { return shmemx_kv_shuffle(op_, plan->get(), &cache); });
   }
@@ -159,6 +173,7 @@ class Operator : public Collective {
       if (plan_ != nullptr) {
         shmemx_kv_shuffle_wait(op_);  // its result is no longer needed
       }
+      shmemx_kv_op_stats(op_, &stats_);
       return shmemx_kv_op_destroy(std::exchange(op_, nullptr));
     });
   }
@@ -213,6 +228,7 @@ class Operator : public Collective {
   }
 
   shmemx_kv_op_t* op_ = nullptr;
+  shmemx_kv_stats_t stats_{};  // the last
   bool in_use_ = false;
   std::shared_ptr<Plan> plan_;  // of a started shuffle
   py::object arrays_ = py::none();
@@ -259,6 +275,8 @@ void shmem_kv::bind_kv(py::module_& module) {
   py::class_<Operator, std::shared_ptr<Operator>>(module, "Operator")
       .def(py::init(&Operator::create))
       .def_property_readonly("closed", &Operator::closed)
+      .def("answer_metrics", &Operator::answer_metrics)
+      .def("stats", &Operator::stats)
       .def("shuffle", &Operator::shuffle)
       .def("start", &Operator::start)
       .def("test", &Operator::test)

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Literal, NamedTuple
 
 from . import _core
 from ._cache import Cache
-from ._plan import Plan, choice, sent_blocks
+from ._plan import Plan, choice
 
 Path = Literal["auto", "direct", "scratch"]
 
-_FAILURES = (MemoryError, OSError, ValueError)  # of a shuffle; a call that cannot be made is a RuntimeError
 _PATHS = {"auto": 0, "direct": 1, "scratch": 2}
 
 
@@ -31,7 +28,19 @@ class OperatorStats(NamedTuple):
     sent_bytes: int
     """Of these blocks."""
     seconds: float
-    """From the beginning of each shuffle until this PE knew of its end."""
+    """Of all shuffles: from the call until this PE knew of the end."""
+    failed_invalid: int
+    """Failures because of a plan or cache, or because PEs differ: ValueError. The next four are the other causes."""
+    failed_aborted: int
+    """Another PE's call failed: ConnectionAbortedError."""
+    failed_dead: int
+    """A PE has died: ConnectionError."""
+    failed_timeout: int
+    """TimeoutError."""
+    failed_other: int
+    """All others."""
+    metrics_port: int
+    """0: the operator does not answer requests for metrics."""
 
 
 class Operator:
@@ -43,17 +52,25 @@ class Operator:
 
     ``cores``: threads that copy, 0: 2. ``path``: ``"direct"`` copies from cache to cache, ``"scratch"`` through two
     buffers of each core, ``"auto"`` by the faster of these. ``staging``: bytes for blocks whose destination is still to
-    be read, 0: 16 MiB. All of these must be the same on all PEs.
+    be read, 0: 16 MiB. All of these must be the same on all PEs. ``metrics``: answer HTTP requests for /metrics of this PE at
+    this port of 127.0.0.1 (0: any, see :meth:`stats`), or address and port; each PE of a node needs a port of its own.
 
     Use it as a context manager, or :meth:`close` it; ``finalize()`` closes it too. It is used by one thread at a time;
     other threads run while it waits.
     """
 
-    def __init__(self, team: int = 0, cores: int = 0, path: Path = "auto", staging: int = 0) -> None:
+    def __init__(
+        self,
+        team: int = 0,
+        cores: int = 0,
+        path: Path = "auto",
+        staging: int = 0,
+        *,
+        metrics: int | str | None = None,
+    ) -> None:
         self._made = _core.Operator(team, cores, choice("path", path, _PATHS), staging)
-        self._me = _core.my_pe(team) if team >= 0 else -1
-        self._stats = OperatorStats(0, 0, 0, 0, 0.0)
-        self._started: tuple[Plan, Cache, float] | None = None
+        if metrics is not None:
+            self._made.answer_metrics(str(metrics))
 
     def shuffle(self, plan: Plan, cache: Cache) -> None:
         """Executes a plan, and returns when all blocks of all PEs are at their destinations.
@@ -62,14 +79,7 @@ class Operator:
         differ, all of them raise, and no cache has changed. (With a plan of pairs only partners check each other, and
         the call returns when this PE's part is done.) After another exception destination blocks are undefined.
         """
-        described = cache._require("shuffle")
-        begin = time.monotonic()
-        try:
-            self._made.shuffle(plan._made, described)
-        except _FAILURES:
-            self._count_failure(begin)
-            raise
-        self._count(plan, cache, begin)
+        self._made.shuffle(plan._made, cache._require("shuffle"))
 
     async def shuffle_async(self, plan: Plan, cache: Cache) -> None:
         """Executes a plan like :meth:`shuffle` while the other tasks of the event loop run.
@@ -86,49 +96,20 @@ class Operator:
         Do not read or write the blocks that the plan names before :meth:`test` has returned True or :meth:`wait` has
         returned, or one of them has raised.
         """
-        begin = time.monotonic()
         self._made.start(plan._made, cache._require("start"), cache)
-        self._started = (plan, cache, begin)
 
     def test(self) -> bool:
         """Whether the started shuffle has ended. Raises what :meth:`shuffle` would have raised, once, at its end."""
-        return self._end_started(self._made.test)
+        return self._made.test()
 
     def wait(self) -> None:
         """Waits for the end of the started shuffle. Raises what :meth:`shuffle` would have raised."""
-        self._end_started(self._made.wait)
+        self._made.wait()
 
     def stats(self) -> OperatorStats:
-        """What this operator has done on this PE since it was created."""
-        return self._stats
-
-    def _end_started(self, call: Callable[[], bool | None]) -> bool:
-        try:
-            done = call() is not False
-        except _FAILURES:
-            if self._started is not None:
-                self._count_failure(self._started[2])
-                self._started = None
-            raise
-        if done and self._started is not None:
-            self._count(*self._started)
-            self._started = None
-        return done
-
-    def _count(self, plan: Plan, cache: Cache, begin: float) -> None:
-        blocks = sent_blocks(plan, self._me)
-        old = self._stats
-        self._stats = OperatorStats(
-            old.shuffles + 1,
-            old.failures,
-            old.sent_blocks + blocks,
-            old.sent_bytes + blocks * cache.block_bytes,
-            old.seconds + time.monotonic() - begin,
-        )
-
-    def _count_failure(self, begin: float) -> None:
-        old = self._stats
-        self._stats = old._replace(failures=old.failures + 1, seconds=old.seconds + time.monotonic() - begin)
+        """What this operator has done on this PE since it was created; after the end, what it had done then."""
+        shuffles, blocks, nbytes, time_ns, *causes, port = self._made.stats()
+        return OperatorStats(shuffles, sum(causes), blocks, nbytes, time_ns / 1e9, *causes, port)
 
     def close(self) -> None:
         """Closes the operator, after the end of a started shuffle. May be called again."""

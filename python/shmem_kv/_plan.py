@@ -129,7 +129,6 @@ class Plan:
     def _set(self, made: _core.Plan, sequences: int) -> None:
         self._made = made
         self._sequences = sequences
-        self._sent: dict[int, int] = {}
 
     @property
     def moves(self) -> NDArray[np.int64]:
@@ -154,14 +153,6 @@ class Plan:
             return f"<shmem_kv.Plan of {len(self)} moves, digest {self.digest:016x}>"
         except ValueError as error:
             return f"<shmem_kv.Plan of pairs that is wrong: {error}>"
-
-
-def sent_blocks(plan: Plan, pe: int) -> int:
-    """How many blocks a PE sends to others; counted once, because plans are used again and again."""
-    if pe not in plan._sent:
-        moves = plan.moves
-        plan._sent[pe] = int(np.count_nonzero((moves[:, 0] == pe) & (moves[:, 2] != pe)))
-    return plan._sent[pe]
 
 
 def choice(name: str, value: str, values: Mapping[str, int]) -> int:

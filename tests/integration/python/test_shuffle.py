@@ -2,8 +2,10 @@
 """Caches and operators. The tests compute the expected results block by block, for the caches of all PEs."""
 
 import asyncio
+import errno
 import os
 import threading
+import urllib.request
 
 import numpy as np
 import shmem_kv
@@ -175,7 +177,7 @@ class Shuffles(ShuffleTest):
         k = self.fill((BLOCKS, 4, 8))
         cache = Cache(k, format="latent")
         with Operator() as operator:
-            self.assertEqual(operator.stats(), (0, 0, 0, 0, 0.0))
+            self.assertEqual(operator.stats(), (0,) * 11)
             operator.shuffle(Plan([(0, 1, 1, 2), (0, 1, 2, 2), (0, 1, 0, 3), (1, 4, 0, 4)]), cache)
             sent = {0: 2, 1: 1, 2: 0}[self.me]
             self.assertEqual(operator.stats()[:4], (1, 0, sent, sent * k[0].nbytes))
@@ -185,10 +187,29 @@ class Shuffles(ShuffleTest):
             operator.wait()
             sent += self.me == 1
             self.assertEqual(operator.stats()[:4], (2, 1, sent, sent * k[0].nbytes))
-            self.assertGreater(operator.stats().seconds, 0)
+            stats = operator.stats()
+            self.assertGreater(stats.seconds, 0)
+            self.assertEqual((stats.failed_invalid + stats.failed_aborted, stats.metrics_port), (1, 0))
         with self.assertRaises(RuntimeError):
             operator.shuffle(Plan([]), cache)
         self.assertEqual(operator.stats().failures, 1)
+
+    def test_answers_requests_for_metrics(self):
+        k = self.fill((BLOCKS, 4, 8))
+        try:
+            operator = Operator(metrics=0)
+        except OSError as error:
+            self.assertEqual(error.errno, errno.ENOTSUP)
+            self.skipTest(str(error))  # on all PEs
+        with operator:
+            operator.shuffle(Plan([(0, 1, 1, 2)]), Cache(k, format="latent"))
+            port = operator.stats().metrics_port
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
+                lines = page.read().decode().splitlines()
+            self.assertIn(f'shmem_kv_shuffles_total{{pe="{self.me}"}} 1', lines)
+            self.assertIn(f'shmem_kv_sent_blocks_total{{pe="{self.me}"}} {int(self.me == 0)}', lines)
+            with self.assertRaises(ValueError):
+                Operator(metrics="nowhere")  # finalize() ends it
 
     def test_in_a_team(self):
         team = shmem_kv.team_split_strided(shmem_kv.TEAM_WORLD, 1, 1, 2)
