@@ -8,6 +8,7 @@
 #include <shmemx.h>
 #include <shmemx_interface.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,27 +24,38 @@ namespace py = pybind11;
 /// Raises the exception that an errno stands for.
 [[noreturn]] void raise(int error, const std::string& text);
 
-/// Makes a call that returns 0 or a negative errno, or whose error the library records, without the GIL, and raises for
-/// an error.
+/// The outcome of a call of the library: 0, or a negative errno and its text.
+struct Outcome {
+  int error = 0;
+  std::string text{};
+};
+
+/// Makes a call that returns a number or a negative errno, or whose error the library records, without the GIL. The
+/// text of an error is not printed. `result`, if given, gets the number.
+template <typename Call>
+Outcome attempt(Call call, int* result = nullptr) {
+  Outcome outcome;
+  const py::gil_scoped_release released;
+  HeldMessages held;
+  shmemx_take_error();  // of a call that was not made here
+  const int returned = call();
+  const int recorded = shmemx_take_error();
+  outcome.error = std::min(returned < 0 ? returned : recorded, 0);
+  if (outcome.error < 0) {
+    outcome.text = shmemx_error_text();  // of this thread
+    held.drop(outcome.text);
+  }
+  if (result != nullptr) {
+    *result = returned;
+  }
+  return outcome;
+}
+
+/// attempt(), and raises for an error.
 template <typename Call>
 void checked(Call call) {
-  int error = 0;
-  std::string text;
-  {
-    const py::gil_scoped_release released;
-    HeldMessages held;
-    shmemx_take_error();  // of a call that was not made here
-    error = call();
-    if (const int recorded = shmemx_take_error(); error >= 0) {
-      error = recorded;
-    }
-    if (error < 0) {
-      text = shmemx_error_text();  // of this thread
-      held.drop(text);
-    }
-  }
-  if (error < 0) {
-    raise(-error, text);
+  if (const Outcome outcome = attempt(call); outcome.error < 0) {
+    raise(-outcome.error, outcome.text);
   }
 }
 
@@ -148,5 +160,6 @@ class Library {
 };
 
 void bind_kv(py::module_& module);
+void bind_exchange(py::module_& module);
 
 }  // namespace shmem_kv

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "python/core/buffers.hpp"
 #include "python/core/dlpack.hpp"
 #include "python/core/library.hpp"
 
@@ -135,6 +136,8 @@ PYBIND11_MODULE(_core, module) {
   HeldMessages::begin();
   bind_library(module);
   bind_blocks(module);
+  bind_buffers(module);
   bind_dlpack(module);
   bind_kv(module);
+  bind_exchange(module);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KV caches in symmetric memory, and kv_shuffle, which moves their blocks between processes.
+"""KV caches in symmetric memory; kv_shuffle, which moves their blocks between the processes of a job; and exchanges, in
+which independent processes pull blocks from each other by key.
 
 A processing element (PE) is a process; ``oshrun -n 4 python3 serve.py`` starts four of them. Every PE allocates its
 caches by the same calls, makes the same plan of which blocks go where, and calls :meth:`Operator.shuffle`::
@@ -16,7 +17,14 @@ caches by the same calls, makes the same plan of which blocks go where, and call
 
 All PEs (of a team) make "collective" calls, in the same order. Other threads run while these calls wait.
 
-Exceptions: ``ValueError`` for invalid arguments, here or on another PE; ``TimeoutError`` after
+Exchanges need no :func:`init`, no launcher and no collective call (:class:`Exchange`, :class:`Store`)::
+
+    with shmem_kv.Exchange("demo") as exchange:
+        region = exchange.allocate(1 << 20)
+        exchange.publish("key", region.array((128, 128), np.float16))   # what others find
+        exchange.pull(exchange.find("other key"), destination)          # what others have published
+
+Their exceptions are subclasses of :class:`ExchangeError`. Those of the other calls: ``ValueError`` for invalid arguments, here or on another PE; ``TimeoutError`` after
 ``SHMEM_BARRIER_TIMEOUT``; ``ConnectionAbortedError`` if another PE gave up, ``ConnectionError`` if it died or the job
 was ended; ``MemoryError``; ``RuntimeError`` for calls before :func:`init` or after :func:`finalize`. The text of an
 exception is not printed. Warnings, such as the PEs that a barrier waits for, go to standard error. The library never
@@ -33,23 +41,76 @@ from . import _core
 from ._arrays import Arena, empty, forget_registered, free, is_symmetric, register, unregister, zeros
 from ._cache import Cache
 from ._dlpack import Array, from_dlpack
+from ._exchange import Block, Exchange, ExchangeStats, Found, Member, Region, RegionPart, Transfer
+from ._exchange_errors import (
+    BlockLeased,
+    BlockNotFound,
+    Canceled,
+    CorruptDirectory,
+    ExchangeError,
+    ExchangeFull,
+    KeyInUse,
+    LayoutMismatch,
+    NoRoom,
+    OverQuota,
+    OwnerDied,
+    OwnerSilent,
+    StaleBlock,
+    TooManyTransfers,
+    UnreadableMemory,
+    UnsupportedMemory,
+    WrongSize,
+)
 from ._kv_shuffle import KVShuffle
+from ._load_plan import Load, LoadMove, LoadPlan, Share, plan_loads
 from ._operator import Operator, OperatorStats
 from ._plan import Placement, Plan, Sequence
+from ._store import Store, StoreStats, layout_of
 from ._version import __version__
 
 __all__ = [
     "Arena",
     "Array",
+    "Block",
+    "BlockLeased",
+    "BlockNotFound",
     "Cache",
+    "Canceled",
+    "CorruptDirectory",
+    "Exchange",
+    "ExchangeError",
+    "ExchangeFull",
+    "ExchangeStats",
+    "Found",
     "KVShuffle",
+    "KeyInUse",
+    "LayoutMismatch",
+    "Load",
+    "LoadMove",
+    "LoadPlan",
+    "Member",
+    "NoRoom",
     "Operator",
     "OperatorStats",
+    "OverQuota",
+    "OwnerDied",
+    "OwnerSilent",
     "Placement",
     "Plan",
+    "Region",
+    "RegionPart",
     "Sequence",
+    "Share",
+    "StaleBlock",
+    "Store",
+    "StoreStats",
     "TEAM_SHARED",
     "TEAM_WORLD",
+    "TooManyTransfers",
+    "Transfer",
+    "UnreadableMemory",
+    "UnsupportedMemory",
+    "WrongSize",
     "__version__",
     "barrier",
     "barrier_all",
@@ -61,8 +122,10 @@ __all__ = [
     "initialized",
     "is_replacement",
     "is_symmetric",
+    "layout_of",
     "my_pe",
     "n_pes",
+    "plan_loads",
     "register",
     "team_destroy",
     "team_failed",
