@@ -203,9 +203,10 @@ gba_package(libshmem-mpich libshmem-mpich libs "OpenSHMEM 1.6 for one node or se
  (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
 gba_depends(libshmem-mpich ${libshmem})
 
-gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric memory, and kv_shuffle, for Python"
-  "NumPy arrays that the processes of a job share, and the calls that move blocks
- of KV caches between them.")
+gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric memory, kv_shuffle, and exchanges, for Python"
+  "NumPy arrays that the processes of a job share, the calls that move blocks of
+ KV caches between them, and exchanges, in which independent processes share
+ blocks by key, with adapters for vLLM, SGLang and LMCache.")
 gba_depends(python3-shmem-kv ${libshmem} libshmem-tools)
 gba_licences(python3-shmem-kv BSD-3-Clause)
 if(TARGET shmem_kv_core)

@@ -121,6 +121,10 @@ fi
 if [[ -d "$work/build/$python/shmem_kv" ]]; then
   echo "== python3-shmem-kv"
   [[ "$(depends python3-shmem-kv)" == *"$libshmem (= "*python3-numpy* ]] || die "python3-shmem-kv depends on $(depends python3-shmem-kv)"
+  for module in vllm sglang lmcache; do
+    PYTHONPATH="$root/usr/lib/python3/dist-packages" LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
+      /usr/bin/python3 -c "import shmem_kv.adapters.$module" || die "python3-shmem-kv has no adapter for $module"
+  done
   "$root/usr/bin/oshrun.libshmem" -n 2 --gba off --timeout 60 env PYTHONPATH="$root/usr/lib/python3/dist-packages" \
     LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
     /usr/bin/python3 -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'

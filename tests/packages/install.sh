@@ -120,6 +120,10 @@ if [[ -d "$moved/lib/python3/dist-packages/shmem_kv" ]]; then
   python="$(sed -n 's/^SHMEM_PYTHON:FILEPATH=//p' "$build/CMakeCache.txt")"
   PYTHONPATH="$moved/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 "$moved/bin/oshrun" -n 2 --gba off --timeout 60 \
     "$python" -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
+  PYTHONPATH="$moved/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 "$python" -c '
+import shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
+with shmem_kv.Exchange("installed") as exchange:
+    assert not shmem_kv.Store(exchange, 4096).put("key", b"block").any()'
 fi
 echo "== libshmem, in the build tree"
 PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_shmem" "$work/built"

@@ -20,7 +20,9 @@ for needed in ("pip", "setuptools", "wheel"):
         sys.exit(77)
 
 USE = """
-import numpy, shmem_kv
+import numpy, shmem_kv, shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
+with shmem_kv.Exchange("wheel") as exchange:
+    assert not shmem_kv.Store(exchange, 4096).put("key", b"block").any()
 with shmem_kv.init(1 << 21):
     array = shmem_kv.zeros((2, 3), "bfloat16")
     shmem_kv.barrier_all()
@@ -72,7 +74,8 @@ class Wheel(unittest.TestCase):
             names = zipfile.ZipFile(wheel).namelist()
             for pattern in (r"shmem_kv/_core.*\.so$", r"shmem_kv/lib/libshmem\.so\.\d+", r"shmem_kv/lib/libgba\.so\.\d+"):
                 self.assertTrue(any(re.search(pattern, one) for one in names), f"{pattern}: {names}")
-            for one in ("shmem_kv/py.typed", "shmem_kv/_core.pyi", "shmem_kv/_version.py"):
+            adapters = [f"shmem_kv/adapters/{one}.py" for one in ("__init__", "vllm", "sglang", "lmcache")]
+            for one in ("shmem_kv/py.typed", "shmem_kv/_core.pyi", "shmem_kv/_version.py", *adapters):
                 self.assertIn(one, names)
             site = folder / "site"
             self.command(*pip, "install", "--no-deps", "--target", site, wheel, env=environment)

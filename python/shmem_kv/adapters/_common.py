@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the adapters share."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import re
+from typing import Any
+
+from .._exchange import Exchange
+from .._exchange_errors import ExchangeError
+from .._store import Store
+
+logger = logging.getLogger("shmem_kv.adapters")
+
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+# A directory entry for each 16 KiB of a store, of which each takes less than 300 bytes.
+_BYTES_OF_BLOCK = 16384
+_MOST_BLOCKS = 1 << 24
+# Arguments of Exchange.connect(), without the secret: other users see command lines.
+_NETWORK_OPTIONS = ("listen", "members", "answer_time")
+
+
+def bytes_of(what: str, size: int | str) -> int:
+    """A size in bytes, such as 1073741824 or "1G"."""
+    match = re.fullmatch(r"(\d+)\s*([kmgt]?)(?:i?b)?", str(size).strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise ValueError(f"{what} is {size!r}; a size is a number of bytes, or a number with K, M, G or T")
+    return int(match[1]) << _UNITS[match[2]]
+
+
+def open_store(exchange: str, store_bytes: int | str, options: dict[str, Any]) -> Store:
+    """Joins an exchange, also with members on other nodes if ``options`` say so, and makes the store of an adapter.
+
+    ``options``: those of :class:`Exchange`; ``listen``, ``members`` and ``answer_time`` of :meth:`Exchange.connect`."""
+    if not exchange or not isinstance(exchange, str):
+        raise ValueError('"exchange" is missing: the name of the exchange that the engines share')
+    nbytes = bytes_of("store_bytes", store_bytes)
+    network = {name: options.pop(name) for name in _NETWORK_OPTIONS if name in options}
+    options.setdefault("blocks", min(max(nbytes // _BYTES_OF_BLOCK, 65536), _MOST_BLOCKS))
+    member = Exchange(exchange, **options)
+    try:
+        store = Store(member, nbytes)
+        if network:
+            _connect(member, **network)
+    except BaseException:
+        member.close()
+        raise
+    logger.info("%s: joined, with room for %d bytes", member, nbytes)
+    return store
+
+
+def _connect(member: Exchange, listen: str | None = None, **network: Any) -> None:
+    """Connects with other nodes. Of several engines or ranks with the same options on a node, one listens at the port, and
+    the others, which the members that they find tell of, at any."""
+    try:
+        member.connect(listen=listen, **network)
+    except ExchangeError as error:
+        if error.errno != errno.EADDRINUSE or listen is None or listen.endswith(":0"):
+            raise
+        member.connect(listen=listen.rpartition(":")[0] + ":0", **network)
+    logger.info("%s: listens at %s for members on other nodes", member, member.address)
+
+
+def name_of(*parts: bytes | str | int) -> bytes:
+    """The key of a block in the exchange, of 32 bytes: engines' keys may be longer than those of an exchange."""
+    digest = hashlib.blake2b(digest_size=32)
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode()
+        digest.update(len(data).to_bytes(4, "little"))
+        digest.update(data)
+    return digest.digest()

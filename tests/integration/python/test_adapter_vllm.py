@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tier for vLLM against a replica of its interface."""
+
+import dataclasses
+import errno
+import os
+import pathlib
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
+
+import numpy as np
+import shmem_kv
+from members import ExchangeTest
+from shmem_kv.adapters._common import name_of
+from vllm.v1.kv_offload.base import LookupResult, make_offload_key
+from vllm.v1.kv_offload.config import (
+    OffloadingCacheConfig,
+    OffloadingConfig,
+    OffloadingGroupConfig,
+    OffloadingModelConfig,
+    OffloadingParallelConfig,
+)
+from vllm.v1.kv_offload.tiering.manager import TieringOffloadingManager
+
+ROW = 3 * 4096
+SLOTS = 32
+HIT, MISS, RETRY = LookupResult.HIT, LookupResult.MISS, LookupResult.RETRY
+# Two groups of different geometry: slots are sized for the larger one.
+CONFIG = OffloadingConfig(
+    groups=(OffloadingGroupConfig(16, ("layer.0", "layer.1"), 0), OffloadingGroupConfig(64, ("mamba.0",), 1)),
+    worker_kv_bytes_per_block=ROW,
+    enable_kv_cache_events=False,
+    extra_config={},
+    engine_id="engine",
+    model=OffloadingModelConfig("model", "bfloat16"),
+    cache=OffloadingCacheConfig(16, 1),
+)
+
+
+def key_of(number, group=0, length=32):
+    return make_offload_key(number.to_bytes(length, "little"), group)
+
+
+class Tier(ExchangeTest):
+    def engine(self, config=CONFIG, row=ROW, slots=SLOTS, old_jobs=False, **options):
+        tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": self.name, "store_bytes": 16 * ROW}
+        engine = TieringOffloadingManager(config, tier | options, slots, row, old_jobs)
+        engine.rows[:] = np.random.default_rng(1).integers(-128, 128, (slots, row), np.int8)
+        self.addCleanup(engine.shutdown)
+        return engine
+
+    def test_chunks_go_from_node_to_node(self):
+        with self.on_node("kiwi"):
+            one = self.engine(listen="127.0.0.1:0")
+        with self.on_node("lemon"):
+            two = self.engine(listen="127.0.0.1:0", members=[one.tier._store.exchange.address], answer_time=60)
+        keys = [key_of(i, i % 2) for i in range(4)]
+        self.assertTrue(one.run(one.store(keys[:3], [0, 1, 2])).success)
+        # A lookup waits for nobody: the answer of another node is there later.
+        self.assertEqual({two.lookup(key) for key in keys}, {RETRY})
+        self.wait_for(lambda: not two.call("has_pending_work"))
+        self.assertEqual([two.lookup(key) for key in keys], [HIT, HIT, HIT, MISS])
+        self.assertEqual([two.lookup(key) for key in keys[:3]], [HIT] * 3)  # the same as long as a request waits
+        self.assertEqual(two.lookup(keys[3]), RETRY)  # asked again
+        self.assertTrue(two.run(two.load(keys[:3], [5, 6, 7])).success)
+        self.assertTrue((two.rows[5:8] == one.rows[:3]).all())
+        # A chunk that has gone is no hit after its load has failed.
+        one.tier._store.discard([name_of(keys[0])])
+        two.tier._store.discard([name_of(keys[0])])
+        self.assertFalse(two.run(two.load(keys[:1], [8])).success)
+        self.assertEqual(two.lookup(keys[0]), RETRY)
+        self.wait_for(lambda: two.lookup(keys[0]) == MISS)
+
+    def test_chunks_go_from_engine_to_engine(self):
+        for old_jobs in (False, True):
+            one, two = self.engine(old_jobs=old_jobs), self.engine(old_jobs=not old_jobs)
+            keys = [key_of(i, i % 2, 16 if i < 4 else 32) for i in range(8)]  # xxh3 and sha256, two groups
+            self.assertEqual({one.lookup(key) for key in keys} | {two.lookup(key) for key in keys}, {MISS})
+            self.assertTrue(one.run(one.store(keys, list(range(8)))).success)
+            self.assertEqual({one.lookup(key) for key in keys} | {two.lookup(key) for key in keys}, {HIT})
+            two.rows[:] = 0
+            result = two.run(two.load(keys, list(range(20, 28))))
+            self.assertEqual((result.success, result.successful_keys, result.transfer_bytes), (True, None, 8 * ROW))
+            self.assertTrue((two.worker[20:28] == one.rows[:8]).all())  # seen by the second mapping
+            self.assertFalse(two.rows[:20].any() or two.rows[28:].any())
+            one.rows[8:16] = 0
+            self.assertTrue(one.run(one.load(keys, list(range(8, 16)))).success)  # its own
+            self.assertTrue((one.rows[8:16] == one.rows[:8]).all())
+            # The same hash in another group is another chunk.
+            self.assertEqual(two.lookup(key_of(0, 1, 16)), MISS)
+            one.tier._store.clear()
+
+    def test_a_load_that_fails_in_part_is_a_miss_afterwards(self):
+        one, two = self.engine(), self.engine()
+        keys = [key_of(i) for i in range(3)]
+        one.run(one.store(keys, [0, 1, 2]))
+        one.tier._store.discard(one_name(keys[1]))
+        result = two.run(two.load(keys, [3, 4, 5]))
+        self.assertEqual((result.success, list(result.successful_keys)), (False, [keys[0], keys[2]]))
+        self.assertEqual([two.lookup(key) for key in keys], [HIT, MISS, HIT])
+        self.assertTrue((two.rows[5] == one.rows[2]).all())
+
+    def test_a_block_that_cannot_be_read_is_no_hit_again(self):
+        one, two = self.engine(), self.engine()
+        key = key_of(5)
+        one.run(one.store([key], [0]))
+        real = two.tier._store.exchange.try_pull
+        two.tier._store.exchange.try_pull = lambda found, to: np.full(len(found), -errno.EIO, np.int32)
+        self.assertEqual(two.lookup(key), HIT)
+        self.assertFalse(two.run(two.load([key], [1])).success)
+        self.assertEqual(two.lookup(key), MISS)  # else the engine would ask for ever
+        two.tier._store.exchange.try_pull = real
+        one.tier._store.discard(one_name(key))
+        one.run(one.store([key], [0]))  # another epoch
+        self.assertEqual(two.lookup(key), HIT)
+        self.assertTrue(two.run(two.load([key], [1])).success)
+
+    def test_no_call_waits_for_a_copy(self):
+        engine = self.engine()
+        going, go = threading.Event(), threading.Event()
+        real = shmem_kv._core.copy
+
+        def slow(*arguments):
+            going.set()
+            go.wait()
+            real(*arguments)
+
+        shmem_kv._store._core.copy = slow
+        try:
+            job = engine.store([key_of(1)], [0])
+            going.wait()
+            self.assertEqual(engine.lookup(key_of(1)), RETRY)
+            self.assertEqual(engine.lookup(key_of(2)), MISS)
+            second = engine.load([key_of(2)], [1])
+            engine.step()
+            self.assertTrue(engine.call("has_pending_work"))
+            self.assertNotIn(job, engine.results)
+        finally:
+            go.set()
+            shmem_kv._store._core.copy = real
+        self.assertTrue(engine.run(job).success)
+        self.assertFalse(engine.run(second).success)
+        self.assertEqual(engine.lookup(key_of(1)), HIT)
+        self.assertFalse(engine.call("has_pending_work"))
+
+    def test_each_job_has_one_result_also_at_the_end(self):
+        engine = self.engine()
+        for i in range(40):
+            engine.store([key_of(i)], [i % SLOTS])
+            engine.load([key_of(i), key_of(i + 1000)], [(i + 1) % SLOTS, (i + 2) % SLOTS])  # fails
+            engine.jobs[engine.next_job - 2] = (engine.jobs[engine.next_job - 2][0], None)  # its slot is overwritten
+        engine.reset_cache()
+        self.assertEqual(sorted(engine.results), list(range(80)))
+        self.assertFalse(engine.run(engine.load([key_of(1)], [SLOTS])).success)  # no such slot
+        engine.store([key_of(1)], [0])
+        engine.shutdown()
+        engine.store([key_of(2)], [0])  # after the end
+        engine.step()
+        self.assertEqual(engine.jobs, {})
+        engine.file = os.memfd_create("closed again by the cleanup")
+
+    def test_evicts_when_it_is_full(self):
+        engine = self.engine()
+        for i in range(40):
+            self.assertTrue(engine.run(engine.store([key_of(i)], [i % SLOTS])).success)
+            engine.call("touch", [key_of(0)], None)
+        there = [i for i in range(40) if engine.lookup(key_of(i)) == HIT]
+        self.assertEqual(there, [0, *range(25, 40)])
+
+    def test_engines_that_differ_share_nothing(self):
+        one = self.engine()
+        one.run(one.store([key_of(1)], [0]))
+        different = dataclasses.replace
+        for config in (
+            different(CONFIG, model=OffloadingModelConfig("model", "float16")),
+            different(CONFIG, model=OffloadingModelConfig("another", "bfloat16")),
+            different(CONFIG, parallel=OffloadingParallelConfig(tp_size=2, world_size=2)),
+            different(CONFIG, cache=OffloadingCacheConfig(32, 1)),
+            different(CONFIG, groups=CONFIG.groups[:1]),
+            different(CONFIG, kv_cache_layout="BLHNC"),
+        ):
+            self.assertEqual(self.engine(config).lookup(key_of(1)), MISS, config)
+        self.assertEqual(self.engine(row=2 * ROW).lookup(key_of(1)), MISS)
+        self.assertEqual(self.engine(namespace="other").lookup(key_of(1)), MISS)
+        os.environ["PYTHONHASHSEED"] = "7"
+        self.addCleanup(os.environ.pop, "PYTHONHASHSEED", None)
+        self.assertEqual(self.engine().lookup(key_of(1)), MISS)
+        del os.environ["PYTHONHASHSEED"]
+        other_place = different(CONFIG, engine_id="2", parallel=OffloadingParallelConfig(rank=1, data_parallel_index=1))
+        self.assertEqual(self.engine(other_place).lookup(key_of(1)), HIT)
+
+    def test_configuration(self):
+        with self.assertRaisesRegex(ValueError, "unknown secondary tier 'none'"):
+            self.engine(type="none", module_path=None)
+        with self.assertRaises(AttributeError):
+            self.engine(type="NoTier")
+        with self.assertRaisesRegex(ValueError, '"exchange" is missing'):
+            self.engine(exchange="")
+        with self.assertRaisesRegex(ValueError, "store_bytes is '5 apples'"):
+            self.engine(store_bytes="5 apples")
+        with self.assertRaisesRegex(TypeError, "colour"):
+            self.engine(colour="blue")
+        with self.assertRaisesRegex(ValueError, "namespace"):
+            self.engine(config=None)
+        self.assertEqual(self.engine(config=None, namespace="all of it").lookup(key_of(1)), MISS)
+        self.assertEqual(self.engine(backpressure_detector=None, threads=2).tier.tier_type, "ShmemTier")
+
+
+def one_name(key):
+    return shmem_kv.adapters._common.name_of(key)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
