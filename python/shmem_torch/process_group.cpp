@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace shmem_torch {
 namespace {
@@ -42,7 +43,7 @@ int operation_of(const char* name, const c10d::ReduceOp& operation) {
 }
 
 std::uint64_t bytes_of(const at::Tensor& tensor) {
-  return static_cast<std::uint64_t>(tensor.numel()) * tensor.element_size();
+  return static_cast<std::uint64_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
 }
 
 /// Throws unless there is a tensor like `like` for each rank.
@@ -97,8 +98,8 @@ ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& stor
 WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
                                     std::shared_ptr<TensorCall> call) {
   calls_.fetch_add(1, std::memory_order_relaxed);
-  return QueuedWork::give({rank_, type, title}, inputs, std::move(results), engine_,
-                          [call = std::move(call), group = &engine_->group] { return call->make(*group); });
+  return noted(QueuedWork::give({rank_, type, title}, inputs, std::move(results), engine_,
+                                [call = std::move(call), group = &engine_->group] { return call->make(*group); }));
 }
 
 WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -205,7 +206,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
     to.copy_(sum);
     return "";
   };
-  return QueuedWork::give({rank_, c10d::OpType::ALLREDUCE, kName}, {tensor}, {tensor}, engine_, make);
+  return noted(QueuedWork::give({rank_, c10d::OpType::ALLREDUCE, kName}, {tensor}, {tensor}, engine_, make));
 }
 
 WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -402,9 +403,9 @@ WorkPointer ProcessGroupShmem::message(c10d::OpType type, const char* title, Ten
   if (peer >= size_) {
     refuse(title, "there is no rank " + std::to_string(peer) + " in this group of " + std::to_string(size_));
   }
-  return c10::make_intrusive<MessageWork>(WorkInfo{rank_, type, title}, tensor,
-                                          MessageWork::Request{type == c10d::OpType::SEND, peer, tag, timeout_},
-                                          engine_);
+  return noted(c10::make_intrusive<MessageWork>(WorkInfo{rank_, type, title}, tensor,
+                                                MessageWork::Request{type == c10d::OpType::SEND, peer, tag, timeout_},
+                                                engine_));
 }
 
 WorkPointer ProcessGroupShmem::send(Tensors& tensors, int to, int tag) {
@@ -457,30 +458,42 @@ shmemx_group_statistics_t ProcessGroupShmem::statistics() const {
   return statistics;
 }
 
-#if TORCH_VERSION_MAJOR >= 2
-WorkPointer ProcessGroupShmem::barrier_of_none() {
-  auto work = c10d::Work::create_from_future(
-      c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get())));
-  work->getFuture()->markCompleted(at::IValue(Tensors{}));
+WorkPointer ProcessGroupShmem::noted(WorkPointer work) {
+  const std::scoped_lock lock(coalescing_);
+  if (coalesced_) {
+    coalesced_->push_back(work);
+  }
   return work;
+}
+
+#if TORCH_VERSION_MAJOR >= 2
+void ProcessGroupShmem::startCoalescing() {
+  const std::scoped_lock lock(coalescing_);
+  coalesced_.emplace();
+}
+
+WorkPointer ProcessGroupShmem::endCoalescing() {
+  const std::scoped_lock lock(coalescing_);
+  return c10::make_intrusive<JoinedWork>(rank_,
+                                         std::exchange(coalesced_, std::nullopt).value_or(std::vector<WorkPointer>{}));
 }
 
 WorkPointer ProcessGroupShmem::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                const c10d::AllgatherOptions& options) {
-  WorkPointer last = barrier_of_none();
+  std::vector<WorkPointer> works;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    last = _allgather_base(outputs.at(i), inputs[i], options);  // calls are over in order
+    works.push_back(_allgather_base(outputs.at(i), inputs[i], options));
   }
-  return last;
+  return c10::make_intrusive<JoinedWork>(rank_, std::move(works));
 }
 
 WorkPointer ProcessGroupShmem::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                const c10d::ReduceScatterOptions& options) {
-  WorkPointer last = barrier_of_none();
+  std::vector<WorkPointer> works;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    last = _reduce_scatter_base(outputs.at(i), inputs[i], options);
+    works.push_back(_reduce_scatter_base(outputs.at(i), inputs[i], options));
   }
-  return last;
+  return c10::make_intrusive<JoinedWork>(rank_, std::move(works));
 }
 #endif
 

@@ -14,6 +14,9 @@
 #endif
 
 #include <atomic>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include "python/shmem_torch/tensors.hpp"
 #include "python/shmem_torch/works.hpp"
@@ -66,11 +69,9 @@ class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
                                               const c10d::AllgatherOptions& options) override;
   WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                               const c10d::ReduceScatterOptions& options) override;
-  void startCoalescing() override {}
-  WorkPointer endCoalescing() override {
-    return barrier_of_none();
-  }
-  WorkPointer barrier_of_none();
+  /// Calls from now on until endCoalescing(), which returns a work for all of them.
+  void startCoalescing() override;
+  WorkPointer endCoalescing() override;
 #endif
 
  private:
@@ -79,12 +80,16 @@ class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
   }
   WorkPointer give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
                    std::shared_ptr<TensorCall> call);
+  /// For endCoalescing().
+  WorkPointer noted(WorkPointer work);
   WorkPointer allreduce_sparse_tensor(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
   WorkPointer message(c10d::OpType type, const char* title, Tensors& tensors, int peer, int tag);
 
   const std::chrono::milliseconds timeout_;
   std::shared_ptr<Engine> engine_;
   std::atomic<std::uint64_t> calls_{0};
+  std::mutex coalescing_;  // for the next
+  std::optional<std::vector<WorkPointer>> coalesced_;
 };
 
 }  // namespace shmem_torch

@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -116,7 +118,7 @@ MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const R
         request.sends ? tensor.detach().contiguous() : at::empty(tensor.sizes(), tensor.options().requires_grad(false));
   }
   auto memory = std::make_unique<MessageMemory>(MessageMemory{tensor, flat, copies && !request.sends});
-  const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * flat.element_size();
+  const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
   const auto timeout = static_cast<std::uint64_t>(std::chrono::nanoseconds(request.timeout).count());
   void* const data = flat.data_ptr();
   const int error = request.sends ? shmemx_group_send(engine_->group.get(), data, bytes, request.peer, request.tag,
@@ -178,5 +180,37 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
 int MessageWork::sourceRank() const {
   return shmemx_group_message_source(message_);
 }
+
+#if TORCH_VERSION_MAJOR >= 2
+bool JoinedWork::isCompleted() {
+  return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->isCompleted(); });
+}
+
+bool JoinedWork::isSuccess() const {
+  return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->isSuccess(); });
+}
+
+bool JoinedWork::wait(std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (const auto& work : works_) {
+    auto left = timeout;
+    if (timeout != kNoTimeout && timeout.count() >= 0) {
+      const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+      left = std::max(timeout - passed, std::chrono::milliseconds(1));
+    }
+    work->wait(left);
+  }
+  return true;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> JoinedWork::getFuture() {
+  c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(c10::FutureType::create(c10::AnyType::get()));
+  for (const auto& work : works_) {
+    futures.push_back(work->getFuture());
+  }
+  return c10::collectAll(futures);
+}
+#endif
 
 }  // namespace shmem_torch

@@ -2,6 +2,7 @@
 // What calls of the backend return to torch.
 #pragma once
 
+#include <torch/version.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <memory>
@@ -84,5 +85,25 @@ class MessageWork final : public c10d::Work {
   const Request request_;
   shmemx_group_message_t* message_ = nullptr;
 };
+
+#if TORCH_VERSION_MAJOR >= 2
+/// Several calls as one. It is over when all of them are.
+class JoinedWork final : public c10d::Work {
+ public:
+  JoinedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works)
+      : Work(rank, c10d::OpType::COALESCED), works_(std::move(works)) {}
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  /// Throws the failure of the first call that has failed.
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  void synchronize() override { wait(); }
+  /// REQUIRES: no message is among them.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  const std::vector<c10::intrusive_ptr<c10d::Work>> works_;
+};
+#endif
 
 }  // namespace shmem_torch

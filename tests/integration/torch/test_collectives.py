@@ -2,6 +2,7 @@
 """Each collective of torch.distributed: results, dtypes, sizes, and tensors that are empty or not contiguous."""
 
 import os
+import time
 import unittest
 
 import torch
@@ -258,9 +259,50 @@ def groups(rank, size):
     dist.barrier()
 
 
+def grouped(rank, size):
+    """Calls that torch 2 makes as one."""
+    if int(torch.__version__.split(".")[0]) < 2:
+        return
+    as_one = dist.distributed_c10d._coalescing_manager
+    counts = (3, 5)
+    tensors = [values(rank, count, torch.float32) for count in counts]
+    with as_one():
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    for tensor, count in zip(tensors, counts):
+        same(tensor, sum(values(i, count, torch.float32) for i in range(size)), "all_reduce in a block")
+    outputs = [torch.zeros(count * size) for count in counts]
+    with as_one(async_ops=True) as block:
+        for output, count in zip(outputs, counts):
+            dist.all_gather_into_tensor(output, values(rank, count, torch.float32))
+    block.wait()
+    for output, count in zip(outputs, counts):
+        expected = torch.cat([values(i, count, torch.float32) for i in range(size)])
+        same(output, expected, "all_gather_into_tensor in a block")
+    outputs = [torch.zeros(count) for count in counts]
+    with as_one():
+        for output, count in zip(outputs, counts):
+            dist.reduce_scatter_tensor(output, torch.arange(count * size, dtype=torch.float32))
+    for output, count in zip(outputs, counts):
+        expected = size * torch.arange(rank * count, (rank + 1) * count, dtype=torch.float32)
+        same(output, expected, "reduce_scatter_tensor in a block")
+    # Calls without such a form: the block's end waits for each of them.
+    copied = torch.full((4,), float(rank))
+    received = torch.zeros(4)
+    if rank == 0:
+        time.sleep(0.3)
+    with as_one(device=torch.device("cpu"), async_ops=True) as block:
+        dist.broadcast(copied, 0, async_op=True)
+        dist.isend(torch.full((4,), float(rank)), (rank + 1) % size)
+        dist.irecv(received, (rank - 1) % size)
+    block.wait()
+    same(copied, torch.zeros(4), "broadcast in a block")
+    same(received, torch.full((4,), float((rank - 1) % size)), "irecv in a block")
+
+
 class Collectives(RanksTest):
     def run_all(self, size):
-        bodies = [all_reduce, rounding, strides, moving, coalesced, objects, asynchronous, messages, groups]
+        bodies = [all_reduce, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages, groups]
 
         def body(rank, size):
             for one in bodies:
