@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend "shmem" of torch.distributed: process groups of CPU tensors in shared memory.
+"""The backend "shmem" of torch.distributed: process groups of CPU tensors.
 
 Importing this module registers it::
 
@@ -8,10 +8,10 @@ Importing this module registers it::
 
     dist.init_process_group("shmem")        # as with "gloo"
 
-All ranks are on one node. A rank that dies, or does not come within the timeout of the group, is an exception on the
-others that names it, and never the end of their processes; the group cannot be used any more, and a new one can be made
-of the ranks that are left. Ranks whose calls differ (in size, dtype, operation, root or kind) all get an exception, and
-the group goes on.
+Ranks share memory, or, if they are on several nodes, send messages. A rank that dies, or does not come within the timeout
+of the group, is an exception on the others that names it, and never the end of their processes; the group cannot be used
+any more, and a new one can be made of the ranks that are left. Ranks whose calls differ (in size, dtype, operation, root or
+kind) all get an exception, and the group goes on.
 
 Calls on tensors of :func:`empty` copy nothing: each rank reads those of the others.
 """
@@ -40,6 +40,8 @@ class Statistics(_NamedTuple):
     """Of these, the calls that used tensors in symmetric memory where they are."""
     staged_bytes: int
     """Bytes that were copied to the memory of the library because a call was not direct."""
+    direct_messages: int
+    """Messages received that were copied once: straight from the sender's tensor."""
 
 
 def empty(

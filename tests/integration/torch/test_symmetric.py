@@ -33,6 +33,21 @@ def direct(call, calls=1):
     assert after.direct_calls == before.direct_calls + calls, f"{before} and then {after}"
 
 
+def messages(rank, size):
+    """Long tensors that are sent are copied by the receiver, also if it asks for another one first."""
+    tensor = symmetric(part(rank))
+    before = shmem_torch.statistics().direct_messages
+    works = [dist.isend(tensor, (rank + 1) % size, tag=1), dist.isend(tensor[1000:], (rank + 1) % size, tag=2)]
+    source = (rank - 1) % size
+    for tag, expected in ((2, part(source)[1000:]), (1, part(source))):
+        got = torch.empty_like(expected)
+        dist.recv(got, source, tag=tag)
+        same(got, expected)
+    for work in works:
+        work.wait()
+    assert shmem_torch.statistics().direct_messages == before + 2
+
+
 def same(got, expected):
     assert torch.equal(got, expected), f"{got} is not {expected}"
 
@@ -212,7 +227,7 @@ def with_gloo(rank, size):
 
 class Symmetric(RanksTest):
     def run_all(self, size):
-        bodies = [collectives, movement, other_tensors, shapes, between_libraries, freed, with_gloo]
+        bodies = [collectives, movement, messages, other_tensors, shapes, between_libraries, freed, with_gloo]
 
         def body(rank, size):
             for one in bodies:
