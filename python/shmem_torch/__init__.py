@@ -14,6 +14,9 @@ any more, and a new one can be made of the ranks that are left. Ranks whose call
 kind) all get an exception, and the group goes on.
 
 Calls on tensors of :func:`empty` copy nothing: each rank reads those of the others.
+
+With PyTorch 2.6 importing it also gives ``torch.distributed._symmetric_memory`` memory for CPU tensors, for process groups of
+any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says so.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import torch.distributed as _dist
 from . import _C
 from ._version import __version__
 
-__all__ = ["Statistics", "__version__", "empty", "monitored_barrier", "statistics"]
+__all__ = ["HAS_SYMMETRIC_MEMORY", "Statistics", "__version__", "empty", "monitored_barrier", "statistics"]
 
 
 class Statistics(_NamedTuple):
@@ -90,3 +93,6 @@ if not hasattr(_dist.Backend, "SHMEM"):
         _dist.Backend.register_backend("shmem", _create, devices=["cpu"])
     except TypeError:  # PyTorch 1
         _dist.Backend.register_backend("shmem", _create)
+
+HAS_SYMMETRIC_MEMORY: bool = _C.register_symmetric_memory()
+"""``torch.distributed._symmetric_memory.empty(..., device="cpu")`` and ``rendezvous`` work."""

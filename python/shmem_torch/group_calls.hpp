@@ -60,6 +60,7 @@ class GroupMemory {
   GroupMemory& operator=(const GroupMemory&) = delete;
   ~GroupMemory() { shmemx_group_memory_free(memory_); }
   [[nodiscard]] void* address() const { return shmemx_group_memory_address(memory_); }
+  [[nodiscard]] void* address_of(int rank) const { return shmemx_group_memory_of(memory_, rank); }
 
  private:
   shmemx_group_memory_t* const memory_;

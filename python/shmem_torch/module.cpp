@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "python/shmem_torch/process_group.hpp"
+#include "python/shmem_torch/symmetric_memory.hpp"
 
 #if TORCH_VERSION_MAJOR >= 2
 using Made = c10d::Backend;
@@ -68,5 +69,6 @@ PYBIND11_MODULE(_C, module) {
       },
       pybind11::arg("group"), pybind11::arg("timeout"), pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("empty", &empty, pybind11::arg("group"), pybind11::arg("shape"), pybind11::arg("dtype"));
+  module.def("register_symmetric_memory", &shmem_torch::register_symmetric_memory);
   module.def("statistics", &statistics, pybind11::arg("group"));
 }

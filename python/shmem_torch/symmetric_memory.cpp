@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/shmem_torch/symmetric_memory.hpp"
+
+#include <torch/version.h>
+
+// The interface is PyTorch's own business and differs between its versions.
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR == 6
+#include <pybind11/pybind11.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/SymmetricMemory.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/shmem_torch/group_calls.hpp"
+#include "python/shmem_torch/signals.hpp"
+
+namespace shmem_torch {
+namespace {
+
+namespace symmetric = c10d::symmetric_memory;
+
+[[noreturn]] void refuse(const std::string& problem) {
+  throw std::invalid_argument("shmem_torch: symmetric memory: " + problem);
+}
+
+/// PyTorch calls with and without Python's lock, and waits for other ranks must not keep it.
+class WithoutPython {
+ public:
+  WithoutPython() {
+    if (PyGILState_Check() != 0) {
+      released_.emplace();
+    }
+  }
+
+ private:
+  std::optional<pybind11::gil_scoped_release> released_;
+};
+
+std::size_t whole_pages(std::size_t bytes) {
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+/// The ranks that share memory under a name of a process group, which may have any backend.
+struct Sharers {
+  std::shared_ptr<GroupHandle> group;
+  int rank = 0;
+  int size = 0;
+  std::chrono::milliseconds timeout{0};
+};
+
+/// Collective at the first call for a name. Kept until the process ends: PyTorch keeps the names.
+Sharers sharers_of(const std::string& name) {
+  static auto& made = *new std::map<std::string, Sharers>;  // NOLINT(cppcoreguidelines-owning-memory)
+  const auto found = made.find(name);
+  if (found != made.end()) {
+    return found->second;
+  }
+  const symmetric::GroupInfo& info = symmetric::get_group_info(name);
+  const auto store = c10::make_intrusive<c10d::PrefixStore>("shmem_torch", info.store);
+  const Store calls{[store](const std::string& key, const std::vector<std::uint8_t>& value) { store->set(key, value); },
+                    [store](const std::string& key) { return store->get(key); }};
+  Sharers sharers{std::make_shared<GroupHandle>(calls, info.rank, info.world_size), info.rank, info.world_size,
+                  info.store->getTimeout()};
+  return made.emplace(name, std::move(sharers)).first->second;
+}
+
+/// The memory of one allocation on all ranks: in each, the buffer, and then the signal pad.
+class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
+ public:
+  CpuSymmetricMemory(Sharers sharers, std::shared_ptr<GroupMemory> memory, std::size_t size)
+      : sharers_(std::move(sharers)), memory_(std::move(memory)), size_(size) {
+    for (int rank = 0; rank < sharers_.size; ++rank) {
+      buffers_.push_back(memory_->address_of(rank));
+      pads_.push_back(static_cast<char*>(buffers_.back()) + whole_pages(size_));
+    }
+  }
+
+  static std::size_t pad_size(int ranks) {
+    return whole_pages(static_cast<std::size_t>(ranks) * kChannels * sizeof(SignalWord));
+  }
+
+  std::vector<void*> get_buffer_ptrs() override { return buffers_; }
+  std::vector<void*> get_signal_pad_ptrs() override { return pads_; }
+  void** get_buffer_ptrs_dev() override { return buffers_.data(); }
+  void** get_signal_pad_ptrs_dev() override { return pads_.data(); }
+  size_t get_buffer_size() override { return size_; }
+  size_t get_signal_pad_size() override { return pad_size(sharers_.size); }
+  bool has_multicast_support() override { return false; }
+  void* get_multicast_ptr() override { return nullptr; }
+  int get_rank() override { return sharers_.rank; }
+  int get_world_size() override { return sharers_.size; }
+
+  at::Tensor get_buffer(int rank, c10::IntArrayRef sizes, c10::ScalarType dtype, int64_t storage_offset) override {
+    check_rank(rank);
+    return view(buffers_[static_cast<std::size_t>(rank)], get_buffer_size(), sizes, dtype, storage_offset);
+  }
+  at::Tensor get_signal_pad(int rank, c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype,
+                            int64_t storage_offset) override {
+    check_rank(rank);
+    const c10::ScalarType type = dtype.value_or(c10::ScalarType::UInt32);
+    const auto all = static_cast<std::int64_t>(get_signal_pad_size() / c10::elementSize(type)) - storage_offset;
+    return view(pads_[static_cast<std::size_t>(rank)], get_signal_pad_size(),
+                sizes.empty() ? c10::IntArrayRef(all) : sizes, type, storage_offset);
+  }
+
+  void barrier(int channel, size_t timeout_ms) override {
+    const WithoutPython released;
+    const SignalWait wait = begin("barrier", channel, timeout_ms);
+    for (int distance = 1; distance < sharers_.size; ++distance) {
+      put(wait, (sharers_.rank + distance) % sharers_.size);
+    }
+    for (int distance = 1; distance < sharers_.size; ++distance) {
+      take(wait, (sharers_.rank + distance) % sharers_.size);
+    }
+  }
+  void put_signal(int dst_rank, int channel, size_t timeout_ms) override {
+    check_rank(dst_rank);
+    const WithoutPython released;
+    put(begin("put_signal", channel, timeout_ms), dst_rank);
+  }
+  void wait_signal(int src_rank, int channel, size_t timeout_ms) override {
+    check_rank(src_rank);
+    const WithoutPython released;
+    take(begin("wait_signal", channel, timeout_ms), src_rank);
+  }
+
+ private:
+  static constexpr std::size_t kChannels = 64;  // at least
+
+  void check_rank(int rank) const {
+    if (rank < 0 || rank >= sharers_.size) {
+      refuse("there is no rank " + std::to_string(rank) + " among " + std::to_string(sharers_.size));
+    }
+  }
+  [[nodiscard]] SignalWait begin(const char* call, int channel, std::size_t timeout_ms) const {
+    const auto channels = pad_size(sharers_.size) / sizeof(SignalWord) / static_cast<std::size_t>(sharers_.size);
+    if (channel < 0 || static_cast<std::size_t>(channel) >= channels) {
+      refuse("there is no channel " + std::to_string(channel) + "; there are " + std::to_string(channels));
+    }
+    return {call, channel, *sharers_.group, std::chrono::milliseconds(timeout_ms)};
+  }
+  /// Where `from` leaves a signal for `to`.
+  [[nodiscard]] SignalWord& word(int to, int from, int channel) const {
+    return static_cast<SignalWord*>(pads_[static_cast<std::size_t>(to)])[channel * sharers_.size + from];
+  }
+  void put(const SignalWait& wait, int to) const { wait.change(word(to, sharers_.rank, wait.channel()), 0, 1, to); }
+  void take(const SignalWait& wait, int from) const {
+    wait.change(word(sharers_.rank, from, wait.channel()), 1, 0, from);
+  }
+
+  [[nodiscard]] at::Tensor view(void* memory, std::size_t size, c10::IntArrayRef sizes, c10::ScalarType type,
+                                std::int64_t offset) const {
+    const auto most = static_cast<std::int64_t>(size / c10::elementSize(type));
+    std::int64_t count = 1;
+    for (const std::int64_t one : sizes) {
+      if (one < 0 || (one != 0 && count > most / one)) {
+        refuse("a tensor of this shape is larger than the " + std::to_string(size) + " bytes that are there");
+      }
+      count *= one;
+    }
+    if (offset < 0 || offset > most - count) {
+      refuse(std::to_string(count) + " elements from element " + std::to_string(offset) + " on exceed the " +
+             std::to_string(most) + " that are there");
+    }
+    auto* const at = static_cast<char*>(memory) + static_cast<std::size_t>(offset) * c10::elementSize(type);
+    return at::from_blob(
+        at, sizes, [owner = memory_](void*) mutable { owner.reset(); }, at::TensorOptions(type));
+  }
+
+  const Sharers sharers_;
+  const std::shared_ptr<GroupMemory> memory_;
+  const std::size_t size_;
+  std::vector<void*> buffers_;
+  std::vector<void*> pads_;
+};
+
+/// Memory is private to its rank until the rendezvous, which puts memory of all ranks in its place.
+class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
+ public:
+  void* alloc(size_t size, int /*device_idx*/, const std::optional<std::string>& group_name) override {
+    const std::size_t mapped = whole_pages(std::max<std::size_t>(size, 1));
+    void* const memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw std::runtime_error("shmem_torch: symmetric memory: cannot map " + std::to_string(mapped) +
+                               " bytes: " + std::strerror(errno));
+    }
+    const std::scoped_lock lock(mutex_);
+    allocations_.emplace(memory, Allocation{size, group_name, {}, {}});
+    return memory;
+  }
+
+  void free(void* ptr) override {
+    const std::scoped_lock lock(mutex_);
+    const auto found = allocations_.find(ptr);
+    if (found != allocations_.end()) {
+      ::munmap(ptr, whole_pages(std::max<std::size_t>(found->second.size, 1)));
+      allocations_.erase(found);
+    }
+  }
+
+  size_t get_alloc_size(void* ptr) override {
+    const std::scoped_lock lock(mutex_);
+    return find(ptr).size;
+  }
+
+  c10::intrusive_ptr<symmetric::SymmetricMemory> rendezvous(void* ptr,
+                                                            const std::optional<std::string>& group_name) override {
+    const WithoutPython released;
+    const std::scoped_lock one_at_a_time(rendezvous_);
+    Allocation& mine = [&]() -> Allocation& {
+      const std::scoped_lock lock(mutex_);
+      return find(ptr);
+    }();
+    const std::optional<std::string>& name = group_name ? group_name : mine.group;
+    if (!name) {
+      refuse("rendezvous needs the name of a group");
+    }
+    if (mine.shared) {
+      if (mine.group != name) {
+        refuse("the tensor is shared by group \"" + *mine.group + "\" already; allocate another one for \"" + *name +
+               "\"");
+      }
+      return mine.shared;
+    }
+    const Sharers sharers = sharers_of(*name);
+    share(ptr, mine, sharers);
+    mine.group = name;
+    mine.shared = c10::make_intrusive<CpuSymmetricMemory>(sharers, mine.memory, mine.size);
+    return mine.shared;
+  }
+
+  bool has_multicast_support(int /*device_idx*/) override { return false; }
+
+ private:
+  struct Allocation {
+    std::size_t size;
+    std::optional<std::string> group;
+    std::shared_ptr<GroupMemory> memory;  // at this address, once shared
+    c10::intrusive_ptr<CpuSymmetricMemory> shared;
+  };
+
+  Allocation& find(void* ptr) {
+    const auto found = allocations_.find(ptr);
+    if (found == allocations_.end()) {
+      refuse("not the beginning of a tensor of torch.distributed._symmetric_memory.empty");
+    }
+    return found->second;
+  }
+
+  /// Collective: memory of the ranks takes the place of the private one, with what is in it.
+  static void share(void* ptr, Allocation& mine, const Sharers& sharers) {
+    const std::size_t mapped = whole_pages(std::max<std::size_t>(mine.size, 1));
+    const std::size_t bytes = mapped + CpuSymmetricMemory::pad_size(sharers.size);
+    if (auto error = allocate(*sharers.group, "shmem_torch: rendezvous", bytes, sharers.timeout, mine.memory);
+        !error.empty()) {
+      throw std::runtime_error(error);
+    }
+    void* const part = mine.memory->address();
+    std::memcpy(part, ptr, mine.size);
+    // An old size of 0 keeps the old mapping of shared memory, and adds a second one.
+    const bool good = ::mremap(part, 0, mapped, MREMAP_MAYMOVE | MREMAP_FIXED, ptr) == ptr;
+    const std::string why = good ? "" : std::strerror(errno);
+    const std::int32_t failed = good ? 0 : 1;
+    std::int32_t any = 0;
+    Call call;
+    call.name = "shmem_torch: rendezvous";
+    call.kind = SHMEMX_GROUP_ALLREDUCE;
+    call.type = SHMEMX_GROUP_INT32;
+    call.operation = SHMEMX_GROUP_MAX;
+    call.bytes = sizeof failed;
+    call.timeout = sharers.timeout;
+    call.from = {&failed};
+    call.to = {&any};
+    if (auto error = run(*sharers.group, call); !error.empty()) {
+      throw std::runtime_error(error);
+    }
+    if (any != 0) {
+      throw std::runtime_error("shmem_torch: rendezvous: " +
+                               (good ? "another rank could not map the memory; its message says why"
+                                     : "the memory cannot be mapped: " + why));
+    }
+  }
+
+  std::mutex rendezvous_;
+  std::mutex mutex_;  // guards the map; an Allocation belongs to the threads that use its tensor
+  std::map<void*, Allocation> allocations_;
+};
+
+}  // namespace
+
+bool register_symmetric_memory() {
+  symmetric::register_allocator(c10::DeviceType::CPU, c10::make_intrusive<CpuAllocator>());
+  return true;
+}
+
+}  // namespace shmem_torch
+
+#else
+
+namespace shmem_torch {
+
+bool register_symmetric_memory() {
+  return false;
+}
+
+}  // namespace shmem_torch
+
+#endif
