@@ -10,6 +10,8 @@
 #include <limits>
 #include <set>
 
+#include "base/size_text.hpp"
+
 namespace chart {
 namespace {
 
@@ -21,6 +23,10 @@ constexpr double kBelow = 60;            // for the labels and the name of the h
 constexpr double kLineHeight = 20;
 constexpr double kBarShare = 0.8;  // of the distance from one x to the next
 constexpr std::size_t kMostLabels = 32;
+constexpr double kNameLeft = 8;  // of the vertical axis
+/// For logarithmic axes with labels at 1, 2 and 5 times powers of ten.
+constexpr double kMostRoundRange = 2e4;
+constexpr const char* kDashes = " stroke-dasharray=\"6 4\"";
 
 constexpr std::array kColours{"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2",
                               "#7f7f7f", "#bcbd22", "#17becf", "#393b79", "#ad494a", "#637939"};
@@ -78,8 +84,27 @@ struct Range {
     const double length = scaled(most) - scaled(least);
     return length > 0 ? from + (to - from) * (scaled(value) - scaled(least)) / length : from;
   }
-  [[nodiscard]] std::string label(double value) const { return fmt::format("{:g}{}", value, axis.unit); }
+  [[nodiscard]] std::string label(double value) const {
+    if (axis.bytes && value >= 1024) {
+      return base::size_text(static_cast<std::size_t>(value));
+    }
+    return fmt::format("{:g}{}", value, axis.unit);
+  }
 };
+
+/// The greatest 1, 2 or 5 times a power of ten that is not above the value, which is above 0.
+double round_down(double value) {
+  const double power = std::pow(10, std::floor(std::log10(value)));
+  const double leading = value / power * 1.000001;
+  return power * (leading < 2 ? 1 : leading < 5 ? 2 : 5);
+}
+
+/// The next of these numbers.
+double next_round(double value) {
+  const double power = std::pow(10, std::floor(std::log10(value * 1.000001)));
+  const double leading = value / power;
+  return power * (leading < 1.5 ? 2 : leading < 3 ? 5 : 10);
+}
 
 /// Four to ten steps of 1, 2 or 5 times a power of ten up to `most`.
 double step_up_to(double most) {
@@ -112,9 +137,9 @@ class Drawing {
   }
 
   [[nodiscard]] std::string svg() const {
-    std::string out = text_at(kLeft, top_ - kAbove / 2, "start", plot_.title, " font-weight=\"bold\"") +
+    std::string out = text_at(kLeft, top_ - kAbove + 16, "start", plot_.title, " font-weight=\"bold\"") +
                       text_at((kLeft + kRight) / 2, bottom_ + 40, "middle", plot_.x.name) +
-                      text_at(kLeft, top_ - 8, "middle", plot_.y.name);
+                      text_at(kNameLeft, top_ - 14, "start", plot_.y.name);
     if (xs_.empty()) {
       return out;
     }
@@ -125,7 +150,7 @@ class Drawing {
       const char* colour = kColours[i % kColours.size()];
       out += series.bars ? bars(series, colour, bar_index++) : line(series, colour);
       const double y = top_ + kLineHeight * static_cast<double>(i);
-      out += box(kRight + 20, y - 9, 12, 12, colour) + text_at(kRight + 40, y + 2, "start", series.name);
+      out += sample(series, y, colour) + text_at(kRight + 40, y + 2, "start", series.name);
     }
     return out;
   }
@@ -134,8 +159,15 @@ class Drawing {
   /// Whole decades or whole steps, so that both ends of the vertical axis have labels.
   void choose_ends() {
     if (y_.axis.logarithmic) {
-      y_.least = std::pow(10, std::floor(std::log10(y_.least)));
-      y_.most = std::pow(10, std::ceil(std::log10(y_.most)));
+      decades_ = y_.most / y_.least > kMostRoundRange;
+      if (decades_) {
+        y_.least = std::pow(10, std::floor(std::log10(y_.least)));
+        y_.most = std::pow(10, std::ceil(std::log10(y_.most)));
+      } else {
+        y_.least = round_down(y_.least);
+        const double below = round_down(y_.most);
+        y_.most = below * 1.000001 < y_.most ? next_round(below) : below;
+      }
     } else {
       y_.least = 0;
       y_.most = y_.most > 0 ? y_.most : 1;
@@ -160,9 +192,24 @@ class Drawing {
     while (y <= y_.most * 1.0001) {
       out += stroke(kLeft, y_.position(y), kRight, y_.position(y), "#dddddd", 1) +
              text_at(kLeft - 8, y_.position(y) + 4, "end", y_.label(y));
-      y = step > 0 ? y + step : y * 10;
+      y = step > 0 ? y + step : decades_ ? y * 10 : next_round(y);
     }
     return out;
+  }
+
+  /// What the series looks like, for the legend.
+  [[nodiscard]] static std::string sample(const Series& series, double y, const char* colour) {
+    if (series.bars) {
+      return box(kRight + 20, y - 9, 12, 12, colour);
+    }
+    const std::string dot =
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", kRight + 24, y - 3, colour);
+    if (series.points.size() < 2) {
+      return dot;
+    }
+    return fmt::format("<path d=\"M{:.1f},{:.1f} h24\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", kRight + 12, y - 3,
+                       colour, series.dashed ? kDashes : "") +
+           dot;
   }
 
   [[nodiscard]] std::string line(const Series& series, const char* colour) const {
@@ -174,7 +221,7 @@ class Drawing {
                              y_.position(y), colour);
     }
     return fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{} points=\"{}\"/>\n{}", colour,
-                       series.dashed ? " stroke-dasharray=\"6 4\"" : "", points, circles);
+                       series.dashed ? kDashes : "", points, circles);
   }
 
   [[nodiscard]] std::string bars(const Series& series, const char* colour, std::size_t index) const {
@@ -192,6 +239,7 @@ class Drawing {
   double bottom_;
   Range x_;
   Range y_;
+  bool decades_ = false;  // the vertical axis has a label at each power of ten only
   std::set<double> xs_;
   std::size_t bar_series_ = 0;
 };

@@ -12,6 +12,7 @@ struct Axis {
   std::string name{};
   bool logarithmic = false;  // all values are above 0; otherwise the vertical axis begins at 0
   std::string unit{};        // appended to the numbers: " %"
+  bool bytes = false;        // numbers are 1 KiB, 2 MiB
 };
 
 /// Bars of several series stand side by side at each x; the x values are then consecutive integers. Each series has its

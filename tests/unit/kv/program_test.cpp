@@ -267,8 +267,8 @@ TEST(KvReport, DrawsABarBeforeAndOneAfterForEachPe) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_EQ(count(svg, "<polyline"), 3);  // the mean, and two lines of imbalance
   EXPECT_THAT(svg, HasSubstr("Tokens of each PE in round 1, the least even one"));
-  // The background, legends of three and two entries, and two bars for each of two PEs.
-  EXPECT_EQ(count(svg, "<rect"), 1 + 5 + 4);
+  // The background, a legend of the bars before and after, and these for each of two PEs.
+  EXPECT_EQ(count(svg, "<rect"), 1 + 2 + 4);
   EXPECT_THAT(svg, HasSubstr("a &lt;trace&gt; &amp; more"));
   EXPECT_THAT(svg, HasSubstr("mean 20"));
   EXPECT_THAT(svg, HasSubstr("imbalance 25.0 % before, 0.0 % after"));
