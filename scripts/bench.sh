@@ -22,6 +22,8 @@ with other libraries if these are installed. It measures
   - puts, gets, atomics and collectives, with Open MPI's OpenSHMEM and UCX (ucx-utils;
     build/rma.svg; bench_rma),
   - kv_shuffle, with memcpy and the same two (build/kv_shuffle.svg; bench_kv),
+  - pulls of an exchange, with memcpy, UCX and published figures (build/kv_exchange.svg;
+    bench_exchange),
   - puts, gets and collectives between nodes that are network namespaces of this machine, with
     Open MPI and ucx_perftest (needs root; build/net.json; bench_net),
   - the instructions of libgba's fast path.
@@ -31,7 +33,7 @@ TEXT
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
 install_packages build options test
-build_preset release bench_all bench_barrier bench_heap bench_kv bench_loss bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
+build_preset release bench_all bench_barrier bench_exchange bench_heap bench_kv bench_loss bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
 "$ROOT/build/bin/bench_all"
 "$ROOT/build/bin/bench_heap" --benchmark_min_time=0.2
 "$ROOT/build/bin/bench_startup"
@@ -40,5 +42,6 @@ build_preset release bench_all bench_barrier bench_heap bench_kv bench_loss benc
 "$ROOT/build/bin/bench_openmpi"
 "$ROOT/build/bin/bench_rma" 2 4 8 16 --svg "$ROOT/build/rma.svg" --svg-collectives "$ROOT/build/collectives.svg"
 "$ROOT/build/bin/bench_kv" --svg "$ROOT/build/kv_shuffle.svg"
+"$ROOT/build/bin/bench_exchange" --svg "$ROOT/build/kv_exchange.svg"
 "$ROOT/build/bin/bench_net" --json "$ROOT/build/net.json" || [[ $? == 77 ]]
 "$ROOT/scripts/count-instructions.sh" build

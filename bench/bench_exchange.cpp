@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pulls of an exchange (kv_exchange bench), compared with memcpy, with UCX's put on this machine if it is installed,
+// and with figures that others have published for blocks of these sizes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/size_text.hpp"
+#include "bench/jobs.hpp"
+#include "bench/ucx.hpp"
+
+namespace bench {
+namespace {
+
+constexpr base::Seconds kLimit{300};
+
+struct Settings {
+  int repeats = 20;
+  std::vector<std::size_t> sizes{1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 1048576};
+  std::string svg{};
+  bool alone = false;
+};
+
+struct Row {
+  std::size_t size = 0;
+  double pull = 0, memcpy = 0, ratio = 0, unsealed = 0;        // GB/s
+  double one_pull = 0, one_find_and_pull = 0, one_memcpy = 0;  // ns
+  std::optional<double> ucx{}, ucx_latency{};                  // GB/s, ns
+};
+
+/// What others have measured between two machines, by size of a block.
+struct Published {
+  const char* name;
+  const char* what;
+  const char* source;
+  std::vector<std::pair<std::size_t, double>> speeds;  // bytes, GB/s
+};
+
+const std::array<Published, 2> kPublished{{
+    {"NIXL, published",
+     "NIXL with UCX, RDMA of one adapter, 256 blocks a request",
+     "github.com/LMCache/LMCache pull request 4161",
+     {{1024, 0.72}, {4096, 4.69}, {16384, 11.7}, {65536, 12.1}}},
+    {"Mooncake, published",
+     "Mooncake, RDMA of one bonded device, 8 threads, 128 blocks a request",
+     "github.com/kvcache-ai/Mooncake issue 1096",
+     {{4096, 13.04}}},
+}};
+
+std::vector<Row> measure_exchange(const Settings& settings) {
+  std::string sizes;
+  for (const std::size_t size : settings.sizes) {
+    sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+  }
+  const auto text = output_of({sibling_program("kv_exchange"), "bench", "--json", "--sizes", sizes, "--repeats",
+                               std::to_string(settings.repeats)},
+                              {}, kLimit);
+  std::vector<Row> rows;
+  for (const auto& row : nlohmann::json::parse(text)) {
+    rows.push_back({.size = row.at("block_bytes"),
+                    .pull = row.at("pull_bytes_per_second").get<double>() / 1e9,
+                    .memcpy = row.at("memcpy_bytes_per_second").get<double>() / 1e9,
+                    .ratio = row.at("ratio"),
+                    .unsealed = row.at("read_bytes_per_second").get<double>() / 1e9,
+                    .one_pull = row.at("one_pull_ns"),
+                    .one_find_and_pull = row.at("one_find_and_pull_ns"),
+                    .one_memcpy = row.at("one_memcpy_ns")});
+  }
+  return rows;
+}
+
+void measure_ucx_for(std::vector<Row>& rows) {
+  constexpr std::size_t kBytes = std::size_t{1} << 28;
+  const CpuPair cpus = first_two_cpus();
+  for (Row& row : rows) {
+    const int count = static_cast<int>(std::clamp<std::size_t>(kBytes / row.size, 10, 100'000));
+    row.ucx = static_cast<double>(row.size) / measure_ucx("ucp_put_bw", row.size, count, cpus);
+    row.ucx_latency = measure_ucx("ucp_put_lat", row.size, std::min(count, 20'000), cpus);
+  }
+}
+
+void print(const std::vector<Row>& rows) {
+  std::printf("%-10s %9s %9s %7s %9s | %9s | %12s %12s %12s | %12s\n", "block", "pull GB/s", "memcpy", "ratio",
+              "unsealed", "UCX warm", "one pull ns", "find + pull", "memcpy", "UCX put");
+  const auto text = [](const std::optional<double>& value, int digits) {
+    return value ? fmt::format("{:.{}f}", *value, digits) : std::string("-");
+  };
+  for (const Row& row : rows) {
+    std::printf("%-10s %9.2f %9.2f %6.0f%% %9.2f | %9s | %12.0f %12.0f %12.0f | %12s\n",
+                base::size_text(row.size).c_str(), row.pull, row.memcpy, 100 * row.ratio, row.unsealed,
+                text(row.ucx, 2).c_str(), row.one_pull, row.one_find_and_pull, row.one_memcpy,
+                text(row.ucx_latency, 0).c_str());
+  }
+  for (const Published& published : kPublished) {
+    std::printf("Published: %s (%s):", published.what, published.source);
+    for (const auto& [size, speed] : published.speeds) {
+      std::printf(" %s %.2f GB/s", base::size_text(size).c_str(), speed);
+    }
+    std::printf("\n");
+  }
+}
+
+/// Two plots: speeds of many blocks, and times of one.
+void draw(const std::vector<Row>& rows, const std::string& file) {
+  const auto line = [&](const std::string& name, auto value_of, bool dashed) {
+    chart::Series series{.name = name, .points = {}, .dashed = dashed};
+    for (const Row& row : rows) {
+      if (const std::optional<double> value = value_of(row)) {
+        series.points.emplace_back(static_cast<double>(row.size), *value);
+      }
+    }
+    return series;
+  };
+  const auto us = [](std::optional<double> ns) { return ns ? std::optional<double>(*ns / 1000) : std::nullopt; };
+  const chart::Axis bytes{.name = "size of a block", .logarithmic = true, .bytes = true};
+  chart::Plot speeds{.title = "Many blocks with one call",
+                     .x = bytes,
+                     .y = {.name = "GB/s", .logarithmic = true},
+                     .series = {line(
+                                    "pull, from another process", [](const Row& row) { return row.pull; }, false),
+                                line(
+                                    "pull, of an unsealed memfd", [](const Row& row) { return row.unsealed; }, false),
+                                line(
+                                    "memcpy, within a process", [](const Row& row) { return row.memcpy; }, true),
+                                line(
+                                    "UCX put, one block in the cache", [](const Row& row) { return row.ucx; }, true)}};
+  for (const Published& published : kPublished) {
+    chart::Series series{.name = published.name, .points = {}, .dashed = true};
+    for (const auto& [size, speed] : published.speeds) {
+      series.points.emplace_back(static_cast<double>(size), speed);
+    }
+    speeds.series.push_back(std::move(series));
+  }
+  const chart::Plot times{
+      .title = "One block with one call",
+      .x = bytes,
+      .y = {.name = "microseconds", .logarithmic = true},
+      .series = {line(
+                     "pull, from another process", [&](const Row& row) { return us(row.one_pull); }, false),
+                 line(
+                     "memcpy, within a process", [&](const Row& row) { return us(row.one_memcpy); }, true),
+                 line(
+                     "UCX put, until it is seen", [&](const Row& row) { return us(row.ucx_latency); }, true),
+                 line(
+                     "find and pull", [&](const Row& row) { return us(row.one_find_and_pull); }, false)}};
+  write_svg(file, {speeds, times});
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Measures pulls of an exchange, compared with memcpy, UCX and published figures.", "bench_exchange");
+  Settings settings;
+  app.add_option("--repeats", settings.repeats, "measurements of each")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--sizes", settings.sizes, "bytes of a block")->delimiter(',')->capture_default_str();
+  app.add_option("--svg", settings.svg, "write a chart to this file");
+  app.add_flag("--alone", settings.alone, "without UCX");
+  CLI11_PARSE(app, argc, argv);
+  if (!has_two_processors()) {
+    return kSkipped;
+  }
+  std::printf(
+      "Medians of %d repeats; load of the machine %.1f. 32 MiB of blocks are pulled with one call, and right before\n"
+      "copied by memcpy within a process; ratio: of the two speeds, median. Unsealed: pulls of blocks in a memfd that\n"
+      "the other process had, without seals: readers do not map it. One pull, find + pull, memcpy: calls for one "
+      "block,\n"
+      "of 64 in turn. UCX warm: the best average of ucp_put_bw, which puts one block of that size to one\n"
+      "place repeatedly; UCX put: of ucp_put_lat, until the other process sees it. Published figures are of other\n"
+      "machines, between two of them.\n",
+      settings.repeats, load_of_machine());
+  auto rows = measure_exchange(settings);
+  if (!settings.alone && has_ucx()) {
+    measure_ucx_for(rows);
+  }
+  print(rows);
+  if (!settings.svg.empty()) {
+    draw(rows, settings.svg);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  return bench::run_program("bench_exchange", argc, argv, bench::run);
+}
