@@ -51,7 +51,7 @@ mca_coll_gba_component_t mca_coll_gba_component = {
                     .mca_close_component = close_component,
                     .mca_register_component_params = register_parameters,
                 },
-            .collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+            .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
             .collm_init_query = mca_coll_gba_init_query,
             .collm_comm_query = mca_coll_gba_comm_query,
         },

@@ -48,7 +48,7 @@ mca_scoll_gba_component_t mca_scoll_gba_component = {
                     .mca_close_component = close_component,
                     .mca_register_component_params = register_parameters,
                 },
-            .scoll_data = {MCA_BASE_METADATA_PARAM_NONE},
+            .scoll_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
             .scoll_init = init,
             .scoll_query = mca_scoll_gba_query,
         },
