@@ -56,6 +56,12 @@ static unsigned long long counted(int index) {
 void ranks_init(const char* path, int threads) {
   int provided = 0;
   MPI_Init_thread(NULL, NULL, threads, &provided);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks > RANKS) {
+    fprintf(stderr, "this test has room for %d ranks, not %d\n", RANKS, ranks);
+    abort();
+  }
   const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, sizeof *shared) != 0) {
     abort();

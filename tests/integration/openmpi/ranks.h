@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { RANKS = 192, SLOTS = 512 };
+enum { RANKS = 708, SLOTS = 512 };
 
 /* A communicator under test. `slot`: where its members count, the same for all members and used by no others. */
 typedef struct tested_t {

@@ -13,7 +13,7 @@
 static tested_t world;
 static int pe, pes;
 static long sync_words[16][SHMEM_BARRIER_SYNC_SIZE];
-static long received[64]; /* symmetric */
+static long received[RANKS]; /* symmetric */
 
 static void barrier_all(void) {
   const uint64_t entered = ranks_enter(&world);
