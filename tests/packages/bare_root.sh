@@ -6,18 +6,12 @@ set -euo pipefail
 # shellcheck source=tests/packages/root.sh
 source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
-[[ $# == 2 ]] || {
-  echo "Usage: bare_root.sh SOURCE_FOLDER SUITE" >&2
+[[ $# == 2 || $# == 3 ]] || {
+  echo "Usage: bare_root.sh SOURCE_FOLDER SUITE [ROOT_FOLDER]" >&2
   exit 2
 }
 source="$1"
 suite="$2"
-
-# in_tree COMMAND: as a user types it in the tree. Open MPI does not like root, which is the only user here.
-in_tree() {
-  inside HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-    PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_plm_rsh_agent=false bash -c "cd /tree && $1"
-}
 
 # The lines of README's quick start that begin with a prompt.
 commands() {
@@ -29,18 +23,18 @@ not_installed() {
   ! inside dpkg-query -W -f='${db:Status-Status} ' "$@" 2>/dev/null | grep -qw installed
 }
 
-make_root "$suite"
+make_root "$suite" "${3:-}"
 keep_objects "$suite"
 copy_tree "$source"
 # shellcheck disable=SC2016 # a mark of the document
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$source/README.md" >"$work/root/tree/hello.c"
-[[ -s "$work/root/tree/hello.c" ]] || {
+sed -n '/^```c$/,/^```$/{/^```/d;p}' "$source/README.md" >"$root/src/hello.c"
+[[ -s "$root/src/hello.c" ]] || {
   echo "README.md has no program"
   exit 1
 }
-check "install-deps.sh installs what building needs" in_tree "scripts/install-deps.sh"
-check "a plain build works" in_tree "cmake -B build-plain && cmake --build build-plain --target gba-fake-device"
-check "the demo runs" in_tree "scripts/demo.sh 2"
+check "install-deps.sh installs what building needs" typed "scripts/install-deps.sh"
+check "a plain build works" typed "cmake -B build-plain && cmake --build build-plain --target gba-fake-device"
+check "the demo runs" typed "scripts/demo.sh 2"
 check "nothing was installed for tests" not_installed clang valgrind spin libgtest-dev libbenchmark-dev
 mapfile -t lines < <(commands)
 [[ ${#lines[@]} -ge 5 ]] || {
@@ -48,7 +42,7 @@ mapfile -t lines < <(commands)
   exit 1
 }
 for line in "${lines[@]}"; do
-  check "README: $line" in_tree "$line"
+  check "README: $line" typed "$line"
 done
 grep -q "PE 1 of 4\|PE 3 has" "$work/output" || {
   echo "the last command printed: $(<"$work/output")"

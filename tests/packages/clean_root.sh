@@ -19,34 +19,16 @@ install_earlier_packages() {
     echo old >"$work/old/${name#*:}"
     printf '%s\n' "Package: ${name%:*}" "Version: 0.1.0" "Architecture: all" "Maintainer: nobody <root@localhost>" \
       "Description: an earlier build" >"$work/old/DEBIAN/control"
-    dpkg-deb -b "$work/old" "$work/root/packages/old-${name%:*}.deb" >/dev/null
+    dpkg-deb -b "$work/old" "$root/packages/old-${name%:*}.deb" >/dev/null
     rm -r "$work/old"
     check "${name%:*} of an earlier build installs" inside dpkg -i "/packages/old-${name%:*}.deb"
   done
 }
 
-use_device_and_tool() {
-  : >"$work/device.log"
-  # Not by inside(): the background process must be the program itself, so that it can be killed.
-  chroot "$work/root" /usr/bin/env -i PATH=/usr/bin gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
-  device=$!
-  for ((tries = 0; tries < 100; tries++)); do
-    grep -q "ready on" "$work/device.log" && break
-    sleep 0.1
-  done
-  check "the fake device serves" grep "ready on" "$work/device.log"
-  check "gba info finds it" inside gba info vfio-user:/tmp/gba.sock
-  check "gba selftest passes" inside gba selftest vfio-user:/tmp/gba.sock
-  check "its systemd unit is installed" test -f "$work/root/usr/lib/systemd/system/gba-fake-device.service"
-  check "the link /dev/gba0 is installed" test -f "$work/root/usr/lib/tmpfiles.d/gba-fake-device.conf"
-  check "the rules are installed" test -x "$work/root/usr/lib/udev/gba-index"
-  check "the group gba exists" inside getent group gba
-}
-
 build_a_program() {
   check "libgba-dev installs" inside sh -c 'apt-get -q -y install --no-install-recommends \
     /packages/libgba-dev_*.deb gcc libc6-dev pkg-config make cmake'
-  cat >"$work/root/tmp/main.c" <<'TEXT'
+  cat >"$root/tmp/main.c" <<'TEXT'
 #include <gba/gba.h>
 #include <stdio.h>
 #include <uapi/gba_regs.h>
@@ -57,7 +39,7 @@ int main(void) {
   return GBA_STATUS_READY == 1 ? 0 : 1;
 }
 TEXT
-  cat >"$work/root/tmp/CMakeLists.txt" <<'TEXT'
+  cat >"$root/tmp/CMakeLists.txt" <<'TEXT'
 cmake_minimum_required(VERSION 3.25)
 project(user C)
 find_package(gba 0.1 REQUIRED)
@@ -90,14 +72,14 @@ use_shmem() {
   check "bash completes its arguments" inside bash -c \
     '. /usr/share/bash-completion/completions/oshrun.libshmem && complete -p oshrun.libshmem'
   check "no file of Open MPI is changed" inside dpkg --verify openmpi-bin libopenmpi-dev
-  own="/$(cd "$work/root" && ls -d usr/lib/*/libshmem/bin)"
-  cp "$1/tests/packages/use_shmem.sh" "$work/root/tmp"
+  own="/$(cd "$root" && ls -d usr/lib/*/libshmem/bin)"
+  cp "$1/tests/packages/use_shmem.sh" "$root/tmp"
   check "programs are built and run" inside env PATH="$own:/usr/bin:/bin" TMPDIR=/tmp bash /tmp/use_shmem.sh /tmp/shmem
   check "the examples are built" inside env PATH="$own:/usr/bin:/bin" \
     sh -c 'mkdir /tmp/examples && make -C /usr/share/doc/libshmem-dev/examples OUT=/tmp/examples'
   check "an example runs" inside oshrun.libshmem -n 2 /tmp/examples/ring
   check "programs have no library path of their own" \
-    sh -c "! readelf -d $work/root/tmp/shmem/by_oshcc | grep -E 'RPATH|RUNPATH'"
+    sh -c "! readelf -d $root/tmp/shmem/by_oshcc | grep -E 'RPATH|RUNPATH'"
   check "man finds our manuals by PATH" inside env PATH="$own:/usr/bin:/bin" sh -c 'man -w oshcc | grep libshmem/share/man'
   check "man finds our manuals by the suffix" inside man -w oshrun.libshmem
   for manual in shmem_info kv_shuffle oshc++.libshmem shmem_put shmem_putmem; do
@@ -108,8 +90,8 @@ use_shmem() {
 use_openmpi() {
   # use_shmem has already installed openmpi-bin and its compiler.
   check "libgba-openmpi installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libgba-openmpi_*.deb'
-  components="/$(cd "$work/root" && ls -d usr/lib/*/libgba/openmpi)"
-  cp "$1/tests/packages/use_openmpi.sh" "$work/root/tmp"
+  components="/$(cd "$root" && ls -d usr/lib/*/libgba/openmpi)"
+  cp "$1/tests/packages/use_openmpi.sh" "$root/tmp"
   check "Open MPI's barriers are done by the device" inside env TMPDIR=/tmp bash /tmp/use_openmpi.sh /tmp/openmpi "$components"
 }
 
@@ -136,8 +118,8 @@ if [[ $# == 1 ]]; then
   mkdir "$packages"
   check "the packages are built" "$1/scripts/package.sh" "$packages"
 fi
-mkdir "$work/root/packages"
-cp "$packages"/*deb "$work/root/packages"
+mkdir "$root/packages"
+cp "$packages"/*deb "$root/packages"
 install_earlier_packages
 check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --no-install-recommends \
   /packages/libgba0_*.deb /packages/gba-udev_*.deb /packages/gba-tools_*.deb /packages/gba-fake-device_*.deb'

@@ -28,14 +28,15 @@ next_stage() {
   }
   if [[ -n "$work" ]]; then
     unmount_kernel
-    mv "$work/root" "$work/build-stage"
-    cp -a "$work/bare" "$work/root"
+    mv "$root" "$work/build-stage"
+    cp -a "$work/bare" "$root"
   else
     make_root bookworm
     unmount_kernel
-    cp -a "$work/root" "$work/bare"
+    cp -a "$root" "$work/bare"
   fi
   mount_kernel
+  kept_objects=()
   environment=()
   folder=/
 }
@@ -50,9 +51,9 @@ while read -r instruction arguments; do
     COPY)
       if [[ "$arguments" == ". /src" ]]; then
         copy_tree "$source"
-        mv "$work/root/tree" "$work/root/src"
+        keep_objects bookworm
       elif [[ "${words[0]}" == --from=build ]]; then
-        check "COPY $arguments" cp -a "$work/build-stage${words[1]}" "$work/root${words[2]}"
+        check "COPY $arguments" cp -a "$work/build-stage${words[1]}" "$root${words[2]}"
       else
         echo "Containerfile copies $arguments, which this test does not know"
         exit 1

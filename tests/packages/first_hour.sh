@@ -4,6 +4,8 @@
 # commands that people try in four roles (programs, LLM serving, bring-up of the device, administration of a cluster).
 # Prints each command line, and its output if it fails. Skipped (77) without root, debootstrap or a Debian mirror.
 set -euo pipefail
+# shellcheck source=tests/packages/root.sh
+source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
 usage() {
   cat <<'TEXT'
@@ -13,20 +15,10 @@ RELEASE is bookworm by default. With ROOT_FOLDER the root, and the build in it, 
 TEXT
 }
 
-skip() {
-  echo "first_hour.sh: skipped: $*"
-  exit 77
-}
-
-inside() {
-  chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CCACHE_DIR=/ccache bash -o pipefail -c "cd /src && $1"
-}
-
 failures=0
 # try COMMAND_LINE: must succeed.
 try() {
-  if inside "$1" >"$output" 2>&1 </dev/null; then
+  if typed "$1" >"$output" 2>&1 </dev/null; then
     echo "ok      $1"
   else
     echo "FAILED  $1 (status $?)"
@@ -37,7 +29,7 @@ try() {
 
 # refuse TEXT COMMAND_LINE: must fail with a message that has TEXT.
 refuse() {
-  if inside "$2" >"$output" 2>&1 </dev/null; then
+  if typed "$2" >"$output" 2>&1 </dev/null; then
     echo "FAILED  $2 (it succeeds)"
   elif ! grep -qF -- "$1" "$output"; then
     echo "FAILED  $2 (its message does not have \"$1\")"
@@ -63,36 +55,6 @@ role() {
   echo "== $*"
 }
 
-clean_up() {
-  for mounted in ccache dev sys proc; do
-    ! mountpoint -q "$root/$mounted" || umount -l "$root/$mounted"
-  done
-  [[ -n "$keep" ]] || rm -rf --one-file-system "$root"
-  rm -f "$output"
-}
-
-# The mirror of this machine's own Debian release.
-mirror() {
-  # shellcheck disable=SC2016 # the names are apt's
-  apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
-}
-
-make_root() {
-  local from
-  if [[ ! -e "$root/etc/debian_version" ]]; then
-    from="$(mirror)"
-    [[ -n "$from" ]] || skip "apt names no Debian mirror here"
-    debootstrap --variant=minbase "$release" "$root" "$from" >"$output" 2>&1 ||
-      skip "debootstrap found no $release at $from: $(tail -n 1 "$output")"
-  fi
-  mount -t proc proc "$root/proc"
-  mount --bind /sys "$root/sys"
-  mount --bind /dev "$root/dev"
-  cp /etc/resolv.conf "$root/etc/" 2>/dev/null || true
-  mkdir -p "$root/src"
-  tar -C "$source" --exclude='./build*' --exclude=./.git -c . | tar -C "$root/src" -x
-}
-
 # The lines after "$ " in a document that match a pattern, without comments and sudo.
 documented() {
   sed -n 's/^\$ \(sudo \)\?//p' "$source/$1" | grep -E -- "$2" | sed 's/  *#.*//' || {
@@ -101,31 +63,40 @@ documented() {
   }
 }
 
+# The first block of code of a document that has a line of this text.
+block() {
+  awk -v text="$2" '/^```/ { if (inside && found) exit; inside = !inside; found = 0; kept = ""; next }
+    inside { kept = kept $0 "\n"; if (index($0, text)) found = 1 }
+    END { if (found) printf "%s", kept; exit !found }' "$source/$1" || {
+    echo "FAILED  $1 has no block of code with $2" >&2
+    exit 1
+  }
+}
+
+# each_line COMMANDS [SED_SCRIPT]: tries the lines that COMMANDS prints, after SED_SCRIPT, which fits them to the root.
+each_line() {
+  local line
+  [[ -n "$1" ]] || exit 1
+  while read -r line; do
+    try "$line"
+  done < <(sed -e "${2:-}" <<<"$1")
+}
+
 build() {
   role "README and docs/install.md"
-  inside 'apt-get -q update' >"$output" 2>&1 || skip "apt-get update fails: $(tail -n 1 "$output")"
-  # As in root.sh: the objects that are compiled in roots are kept there.
-  if [[ -n "${GBA_ROOT_CCACHE:-}" ]]; then
-    mkdir -p "$GBA_ROOT_CCACHE/$release" "$root/ccache"
-    mount --bind "$GBA_ROOT_CCACHE/$release" "$root/ccache"
-    try "apt-get -q -y install --no-install-recommends ccache"
-  fi
   local line
   # Without the packages for tests and benchmarks, and so without these.
-  while read -r line; do
-    try "${line/apt install/apt-get -q -y install --no-install-recommends}"
-  done < <(documented docs/install.md '^apt install [^.]' | grep -v libgtest-dev)
+  each_line "$(documented docs/install.md '^apt install [^.]' | grep -v libgtest-dev)" \
+    's/^apt install/apt-get -q -y install --no-install-recommends/'
   line="$(documented README.md '^cmake -B build')"
   try "${line/-B build/-B build -DGBA_TESTS=OFF -DGBA_BENCH=OFF}"
-  # shellcheck disable=SC2016 # the marks of Markdown
-  sed -n '/^```c$/,/^```$/{/^```/d;p}' "$source/README.md" >"$root/src/hello.c"
-  while read -r line; do
-    try "${line/mpirun/mpirun --oversubscribe}"
-  done < <(documented README.md '^(build/bin/|mpirun )')
+  block README.md "#include <shmem.h>" >"$root/src/hello.c"
+  each_line "$(documented README.md '^(build/bin/|mpirun )')"
 }
 
 use_programs() {
   role "a programmer of OpenSHMEM"
+  try "build/bin/oshcc examples/hello.c -o example && build/bin/oshrun -n 4 ./example"
   print "libshmem [0-9.]+" "build/bin/oshrun --version"
   print "libshmem [0-9.]+" "build/bin/oshrun -V"
   print "SHMEM_SYMMETRIC_SIZE" "build/bin/shmem_info"
@@ -134,74 +105,144 @@ use_programs() {
   print '"event":"start"' "SHMEM_INFO=json build/bin/oshrun -n 2 ./hello"
   print "oshcc|gcc|cc" "build/bin/oshcc --showme"
   print "tune_barrier [0-9.]+" "build/bin/tune_barrier --version"
+  print "tune_collective [0-9.]+" "build/bin/tune_collective --version"
+  try "make -C examples OSHCC=/src/build/bin/oshcc OSHCXX=/src/build/bin/oshc++ OUT=/tmp"
+  each_line "$(documented docs/install.md '^cc hello.c')"
+  print "PE 1 has 0" "SHMEM_DEBUG=1 build/bin/oshrun -n 2 ./hello"
+  printf 'SHMEM_GBA = of\n' >"$root/src/wrong.conf"
+  refuse "wrong.conf:1: SHMEM_GBA=of" "SHMEM_CONFIG_FILE=wrong.conf build/bin/oshrun -n 2 ./hello"
+  refuse "still running: PEs 0, 1" "build/bin/oshrun --timeout 1 -n 2 sleep 100"
+  print "NUMA node" "build/bin/oshrun --report-bindings --bind core -n 2 true"
+  try "apt-get -q -y install --no-install-recommends gdb"
+  print "PE 1 has 0" "build/bin/oshrun -n 2 gdb -batch -ex run ./hello"
+}
+
+launch() {
+  role "docs/launching.md"
+  local port=$((20000 + $$ % 10000))
   refuse "srun --mpi=pmix" "SLURM_STEP_ID=0 SLURM_NTASKS=4 ./hello"
   refuse "SHMEM_BOOTSTRAP" "PMI_RANK=0 PMI_SIZE=4 ./hello"
+  # Hosts without ssh: a node is what has a SHMEM_HOST_ID.
   # shellcheck disable=SC2016 # expanded by that script
   printf '#!/bin/sh\nSHMEM_HOST_ID=$1 exec sh -c "$2"\n' >"$root/src/fake_rsh"
   chmod +x "$root/src/fake_rsh"
-  print "PE 3 has 2" "build/bin/oshrun --rsh ./fake_rsh -H kiwi:2,lemon:2 ./hello"
-  printf 'kiwi slots=2\nlemon:1\n' >"$root/src/hosts"
-  print "PE 2 has 1" "SHMEM_RSH=./fake_rsh build/bin/oshrun --hostfile hosts ./hello"
+  printf 'kiwi slots=4\nlemon:4\n' >"$root/src/hosts"
+  each_line "$(documented docs/launching.md '^(SHMEM_INFO=1 )?build/bin/oshrun' | grep -v -e ./root -e 'ssh -p')" 's/^/SHMEM_RSH=.\/fake_rsh /'
+  print "PE 3 has 2" "SHMEM_RSH=./fake_rsh build/bin/oshrun -H kiwi:2,lemon:2 ./hello"
+  print "PE 7 has 6" "SHMEM_RSH=./fake_rsh build/bin/oshrun --hostfile hosts ./hello"
   refuse "SHMEM_NETWORK_REQUIRE=rdma" "SHMEM_NETWORK_REQUIRE=rdma build/bin/oshrun --rsh ./fake_rsh -H kiwi,lemon ./hello"
-  refuse "still running: PEs 0, 1" "build/bin/oshrun --timeout 1 -n 2 sleep 100"
-  print "NUMA node" "build/bin/oshrun --report-bindings --bind core -n 2 true"
-  print "PE 1 has 0" "SHMEM_DEBUG=1 build/bin/oshrun -n 2 ./hello"
-  try "make -C examples OSHCC=/src/build/bin/oshcc OSHCXX=/src/build/bin/oshc++ OUT=/tmp"
-  printf 'SHMEM_GBA = of\n' >"$root/src/wrong.conf"
-  refuse "wrong.conf:1: SHMEM_GBA=of" "SHMEM_CONFIG_FILE=wrong.conf build/bin/oshrun -n 2 ./hello"
-  try "PKG_CONFIG_PATH=build/lib/pkgconfig pkg-config --cflags --libs shmem"
+  each_line "$(documented docs/nodes.md '^oshrun .*SHMEM_HOST_ID')" 's/^/build\/bin\//'
+  head -c 16 /dev/urandom | base64 >"$root/src/secret"
+  local lines
+  mapfile -t lines < <(documented docs/launching.md 'SHMEM_UID_(SESSION_ID=127|RANK=0)' | sed "s/:4711/:$port/")
+  print "PE 1 has 0" "${lines[0]} && { ${lines[1]}; wait; }"
+  try "apt-get -q -y install --no-install-recommends mpich"
+  mapfile -t lines < <(documented docs/launching.md '10.0.0.1:7000|PMI_RANK' | sed "s/10.0.0.1:7000/127.0.0.1:$((port + 1))/;s/^mpiexec/mpiexec.mpich/")
+  print "PE 3 has 2" "${lines[0]} && ${lines[1]}"
+  print "PE 3 has 2" "mpirun.openmpi -np 4 ./hello"
 }
 
 use_python() {
   role "an engineer of LLM serving"
+  local with_module="PYTHONPATH=build/lib/python"
+  printf '{"timestamp": %d, "input_length": %d, "output_length": 300, "hash_ids": [0]}\n' 0 2000 10 900 20 3100 30 450 \
+    40 1200 50 5000 60 700 70 1800 >"$root/src/trace.jsonl"
   print "PASS" "build/bin/oshrun -n 4 --gba fake build/bin/kv_shuffle --check"
-  print "PASS" "build/bin/oshrun -n 4 build/bin/kv_shuffle --check --plan balanced --model Llama-3-8B --report load.svg"
-  try "PYTHONPATH=build/lib/python python3 -c 'import shmem_kv; help(shmem_kv)'"
-  try "PYTHONPATH=build/lib/python build/bin/oshrun -n 2 python3 -c 'import shmem_kv as s; s.init(1 << 20); s.barrier_all(); s.finalize()'"
+  print "PASS" "build/bin/oshrun -n 8 build/bin/kv_shuffle --check --trace trace.jsonl --plan balanced --model Llama-3-8B --report load.svg"
+  try "$with_module python3 -c 'import shmem_kv; help(shmem_kv)'"
+  print "^[0-9.]+$" "$with_module python3 -c 'import shmem_kv; print(shmem_kv.__version__)'"
+  try "$with_module build/bin/oshrun -n 2 python3 -c 'import shmem_kv as s; s.init(1 << 20); s.barrier_all(); s.finalize()'"
+  print "step 0" "$(documented docs/python.md 'python3 examples/')"
+  block docs/python.md "import asyncio" >"$root/src/rebalance.py"
+  try "$with_module build/bin/oshrun -n 2 python3 rebalance.py"
+  # Among others: an engine whose worker is killed gets a ConnectionError, and starts a new job.
+  try "$with_module GBA_BIN=\$PWD/build/bin python3 tests/integration/python/test_jobs.py"
+}
+
+# two_ports WORD COMMAND: the same command on two hosts, which are this one.
+two_ports() {
+  print "$1" "{ build/bin/gba $2 --listen 127.0.0.1:18710 & }; sleep 1; build/bin/gba $2 --connect 127.0.0.1 && wait \$!"
 }
 
 use_device() {
   role "bring-up of the device"
-  local gba="build/bin/gba" device=vfio-user:/tmp/first_hour.sock
-  chroot "$root" /src/build/bin/gba-fake-device --socket /tmp/first_hour.sock >"$root/tmp/device.log" 2>&1 &
-  local pid=$!
+  local gba="build/bin/gba" named=vfio-user:/tmp/first_hour.sock
+  refuse "GBA_DEVICE names none" "$gba check"
+  rm -f "$root"/tmp/first_hour.sock "$root"/tmp/first_hour.admin
+  : >"$root/tmp/device.log"
+  # Not by inside(): the background process must be the program itself, so that it can be killed.
+  chroot "$root" /src/build/bin/gba-fake-device --socket /tmp/first_hour.sock --admin-socket /tmp/first_hour.admin \
+    >"$root/tmp/device.log" 2>&1 &
+  device=$!
   for ((tries = 0; tries < 100; tries++)); do
-    grep -q "ready on" "$root/tmp/device.log" && break
+    ! grep -q "ready on" "$root/tmp/device.log" || break
     sleep 0.1
   done
+  try "apt-get -q -y install --no-install-recommends pciutils"
+  try "lspci -d 1eaf:"
   try "$gba list"
-  print "IOMMU|iommu" "$gba check || true"
-  print "group" "$gba info $device"
-  try "$gba info --json $device | python3 -m json.tool"
-  try "$gba selftest $device"
-  try "$gba bench $device"
-  try "$gba groups $device"
-  try "$gba reset --yes $device"
-  print '"schema"' "$gba check --json $device"
-  print "GBA1" "$gba regs $device"
-  print "condition ok" "$gba monitor --count 1 $device"
-  print "==== versions" "$gba report $device"
-  print "two members" "$gba selftest --peer $device $device"
-  print "here:" "$gba bench --rounds 1000 --peer $device $device"
-  print "has" "GBA_DEVICE=$device SHMEM_GBA=require build/bin/oshrun -n 4 ./hello"
-  kill "$pid"
-  wait "$pid" || true
+  print "$named: ok" "$gba check $named"
+  print '"schema"' "$gba check --json $named | python3 -m json.tool"
+  print "group" "$gba info $named"
+  print '"schema"' "$gba info --json $named | python3 -m json.tool"
+  print '"schema"' "$gba --json info $named | python3 -m json.tool"
+  print "GBA1" "$gba regs $named"
+  try "$gba selftest $named"
+  try "$gba selftest --barriers 100 --json $named | python3 -m json.tool"
+  print "two members" "$gba selftest --peer $named $named"
+  two_ports "two members" "selftest $named"
+  try "$gba bench $named"
+  print "here:" "$gba bench --rounds 1000 --peer $named $named"
+  two_ports "there:" "bench --rounds 1000 $named"
+  print "condition ok" "$gba monitor --count 1 $named"
+  try "$gba groups $named"
+  try "GBA_DEVICE=$named $gba groups"
+  print "==== versions" "$gba report $named"
+  try "$gba report --output /tmp/first_hour.report $named && test -s /tmp/first_hour.report && rm /tmp/first_hour.report"
+  print "rounds" "$gba help bench"
+  refuse "not the privileged one" "$gba reset --yes $named"
+  try "$gba reset --yes vfio-user:/tmp/first_hour.admin"
+  print "has" "GBA_DEVICE=$named SHMEM_GBA=require build/bin/oshrun -n 4 ./hello"
+  kill "$device"
+  wait "$device" || true
+  device=
 }
 
 use_as_administrator() {
   role "an administrator of a cluster"
-  try "cmake --install build --prefix /opt/shmem --strip"
-  print "has" "/opt/shmem/bin/oshcc -o /tmp/hello hello.c && /opt/shmem/bin/oshrun -n 2 /tmp/hello"
+  local prefix=/opt/shmem
+  try "cmake --install build --prefix $prefix --strip"
+  print "has" "$prefix/bin/oshcc -o /tmp/hello hello.c && $prefix/bin/oshrun -n 2 /tmp/hello"
   printf 'SHMEM_BARRIER_TIMEOUT = 600  # all jobs\n' >"$root/etc/libshmem.conf"
-  print "600 +/etc/libshmem.conf:1" "/opt/shmem/bin/shmem_info"
+  print "600 +/etc/libshmem.conf:1" "$prefix/bin/shmem_info"
   rm "$root/etc/libshmem.conf"
-  try "PKG_CONFIG_PATH=\$(ls -d /opt/shmem/lib*/pkgconfig /opt/shmem/lib/*/pkgconfig 2>/dev/null | head -1) pkg-config --libs shmem gba"
-  local page
-  for page in oshrun shmem_info gba kv_shuffle; do
-    try "ls /opt/shmem/share/man/man1/$page.1"
+  mkdir -p "$root/root/.config"
+  printf 'SHMEM_BARRIER_TIMEOUT = 700\n' >"$root/root/.config/libshmem.conf"
+  print "700 +/root/.config/libshmem.conf:1" "$prefix/bin/shmem_info"
+  rm "$root/root/.config/libshmem.conf"
+  try "PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs shmem gba"
+  try "apt-get -q -y install --no-install-recommends environment-modules man-db"
+  print "PE 1 has 0" ". /etc/profile.d/modules.sh && module use $prefix/share/modulefiles && module load libshmem && \
+oshcc -o /tmp/hello hello.c && oshrun -n 2 /tmp/hello"
+  # The wrappers, C11, pshmem, kernels, MPI programs, pkg-config and CMake.
+  try "PATH=$prefix/bin:\$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix bash tests/packages/use_shmem.sh /tmp/use_shmem"
+  each_page "$prefix/share/man" oshrun shmem_info gba gba-fake-device kv_shuffle gba_open shmem_put
+  local program
+  for program in oshrun gba kv_shuffle; do
+    try "bash -c '. $prefix/share/bash-completion/completions/$program && complete -p $program'"
   done
+  try "sh packaging/slurm/prolog.sh"
   try "cmake --build build --target uninstall"
-  refuse "No such file" "ls /opt/shmem/bin/oshrun"
+  refuse "No such file" "ls $prefix/bin/oshrun"
+}
+
+# each_page FOLDER NAME...: man finds and formats the pages.
+each_page() {
+  local page folder="$1"
+  shift
+  for page in "$@"; do
+    print NAME "man --manpath=$folder $page | cat"
+  done
 }
 
 [[ $# -ge 1 && $# -le 3 ]] || {
@@ -210,16 +251,14 @@ use_as_administrator() {
 }
 source="$1"
 release="${2:-bookworm}"
-keep="${3:-}"
-[[ "$(id -u)" == 0 ]] || skip "only root can make a root folder"
-command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
-root="${keep:-$(mktemp -d)}"
-output="$(mktemp)"
-mkdir -p "$root"
-trap clean_up EXIT
-make_root
+make_root "$release" "${3:-}"
+output="$work/typed"
+copy_tree "$source"
+typed 'apt-get -q update' >"$output" 2>&1 || skip "apt-get update fails: $(tail -n 1 "$output")"
+keep_objects "$release"
 build
 use_programs
+launch
 use_python
 use_device
 use_as_administrator
