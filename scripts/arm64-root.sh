@@ -8,8 +8,9 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/arm64-root.sh FOLDER
 
-Fetches the arm64 packages that a build for arm64 needs (45 MB) and unpacks them into FOLDER, for
-the preset arm64. Does not change the system, and needs no root. Does nothing if FOLDER is complete.
+Fetches the arm64 packages that a build for arm64 needs (50 MB) and unpacks them into FOLDER, for
+the preset arm64 and scripts/package.sh --arm64. Does not change the system, and needs no root.
+Does nothing if FOLDER is complete.
 TEXT
 }
 
@@ -56,6 +57,10 @@ apt install --no-install-recommends --download-only "${PACKAGES[@]}" >>"$apt/log
   die "cannot fetch the arm64 packages: $(tail -n 1 "$apt/log")"
 for package in "$apt"/cache/archives/*.deb; do
   dpkg-deb --extract "$package" "$folder"
+  # Which package a library is in, for dpkg-shlibdeps, and its version, for scripts/versions.sh.
+  dpkg-deb --ctrl-tarfile "$package" | tar -x -O ./shlibs 2>/dev/null >>"$folder/.shlibs" || true
+  # shellcheck disable=SC2016 # the names are dpkg-deb's
+  dpkg-deb --show --showformat '${Package} ${Version}\n' "$package" >>"$folder/.versions"
 done
 rm -rf "$apt"
 echo "${PACKAGES[*]}" >"$folder/.packages"

@@ -18,7 +18,7 @@ installed.
   test      what tests, fuzz targets and benchmarks use besides build and options
   soak      what tests labelled soak use besides test
   lint      what the target lint uses
-  arm64     what tests of the arm64 build use
+  arm64     what the build for arm64 and its tests use
   package   what scripts/package.sh uses besides build and options
   torch     PyTorch, for the backend of torch.distributed; large
 

@@ -6,13 +6,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/package.sh [--rpm] [--torch] [FOLDER]
+Usage: scripts/package.sh [--rpm | --arm64] [--torch] [FOLDER]
 
 Builds Debian packages, or with --rpm RPM packages, of the libraries, headers, programs, documents
 and the Python module (docs/install.md lists them), and puts them into FOLDER (default:
 build-package/packages). Debug information is in Debian packages that end in .ddeb.
 
   --torch   also packages the backend of torch.distributed, which needs PyTorch to build
+  --arm64   cross-compiles Debian packages for arm64, of all but the parts for MPI and Python
 TEXT
 }
 
@@ -20,12 +21,17 @@ kind=DEB
 suffixes=(deb ddeb)
 groups=(build options package)
 torch=OFF
+arm64=
 handle_help_option "$@"
 while [[ "${1:-}" == -* ]]; do
   case "$1" in
     --rpm)
       kind=RPM
       suffixes=(rpm)
+      ;;
+    --arm64)
+      arm64=yes
+      groups=(build package arm64)
       ;;
     --torch)
       torch=ON
@@ -35,13 +41,22 @@ while [[ "${1:-}" == -* ]]; do
   esac
   shift
 done
+[[ -z "$arm64" || ($kind == DEB && $torch == OFF) ]] || usage_error "--arm64 excludes --rpm and --torch"
 [[ $# -le 1 ]] || usage_error "expected one argument at most, the folder"
 install_packages "${groups[@]}"
 folder="$(realpath -m "${1:-$ROOT/build-package/packages}")"
 cd "$ROOT"
 build="build-package"
 # Packages do not depend on what else is installed.
-arguments=(-DSHMEM_UCX=ON -DSHMEM_PMIX=ON -DSHMEM_METRICS=ON -DSHMEM_MPI=ON -DSHMEM_PYTHON_MODULE=ON "-DSHMEM_TORCH=$torch")
+arguments=(-DSHMEM_UCX=ON -DSHMEM_PMIX=ON -DSHMEM_METRICS=ON "-DSHMEM_TORCH=$torch")
+if [[ -n "$arm64" ]]; then
+  scripts/arm64-root.sh build-arm64-root
+  build="build-package-arm64"
+  arguments+=(--toolchain scripts/arm64.cmake -DCMAKE_INSTALL_LIBDIR=lib/aarch64-linux-gnu -DCMAKE_UNITY_BUILD=ON
+    -DSHMEM_MPI=OFF -DGBA_OPENMPI=OFF -DSHMEM_PYTHON_MODULE=OFF)
+else
+  arguments+=(-DSHMEM_MPI=ON -DSHMEM_PYTHON_MODULE=ON)
+fi
 if [[ $kind == RPM ]]; then
   build="build-package-rpm"
   arguments+=(-DCMAKE_INSTALL_LIBDIR=lib64 -DSHMEM_PYTHON_FOLDER=lib/python3/site-packages)
