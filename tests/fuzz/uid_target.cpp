@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <deque>
 #include <future>
 #include <map>
@@ -170,7 +171,8 @@ void run_changed_pe(const Job& job, Input& input) {
   const UniqueFd listener = listen_here(place);
   std::thread pe([&] { job.run_pe(place); });
   pollfd waiting{listener.get(), POLLIN, 0};
-  ::poll(&waiting, 1, -1);
+  while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {  // libFuzzer's alarm
+  }
   const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   auto server = shmem::connect_to(job.place(), soon());
   check(client && server, "the PE and the server are connected");

@@ -30,6 +30,8 @@ struct Program {
   int status = 0;         // of all PEs
   bool in_ci = true;      // not in soaks alone
   std::size_t pes = 0;    // their number, if the program has a fixed one
+  // A PE exits without finalize, which ends a PE that has not left the barrier before yet: with status 1.
+  bool ends_others = false;
 };
 
 void PrintTo(const Program& program, std::ostream* out) {
@@ -53,7 +55,7 @@ std::vector<Program> all_programs() {
       {{"small_collective_pes", "100", "1", "2"}},
       {{"small_collective_pes", "100", "3", "3"}},
       {{"large_collect_pes"}},
-      {{"short_of_memory_pes", "scan"}, "bytes in which a scan", 3},
+      {{"short_of_memory_pes", "scan"}, "bytes in which a scan", 3, true, 0, true},
       {{"api_pes"}, "PE 0 of "},
       {{"c11_pes"}, "c11: 0"},
       {{"whole_life_pes", "20"}, "private kB"},
@@ -178,7 +180,10 @@ TEST_P(Programs, DoTheSameOnSeveralNodes) {
       {"SHMEM_SYMMETRIC_SIZE=1G", "OSHRUN_SIZE=" + size, "SHMEM_CYCLE_PROF_PE=" + std::to_string(places.size() - 1)},
       own);
   const auto codes = job.codes(kLimit);
-  if (program.status >= 0) {
+  if (program.ends_others) {
+    EXPECT_THAT(codes, testing::Contains(program.status)) << job.output();
+    EXPECT_THAT(codes, Each(testing::AnyOf(program.status, 1))) << job.output();
+  } else if (program.status >= 0) {
     EXPECT_THAT(codes, Each(program.status)) << job.output();
   } else {
     EXPECT_THAT(codes, Each(testing::AllOf(testing::Ge(10), testing::Lt(20)))) << job.output();  // each its own

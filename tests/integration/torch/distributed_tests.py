@@ -6,7 +6,7 @@ usage: distributed_tests.py [--size RANKS] [--backends gloo,shmem] [--limit SECO
 
 The tests are those that PyTorch runs with gloo on a machine without GPUs. Lists each one with its outcome for each
 backend. Exits with 1 if one passes with gloo and not with shmem, unless PyTorch reserves it for gloo by name; with 77 if
-there is no torch.
+there is no torch, or no setuptools, which the tests of PyTorch import.
 """
 
 import argparse
@@ -112,6 +112,11 @@ def main():
 
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("shmem_torch") is None:
         print("skipped: there is no torch, or no shmem_torch")
+        sys.exit(77)
+    try:
+        import setuptools.command.build_ext  # noqa: F401
+    except ImportError as error:
+        print(f"skipped: {error}: PyTorch's own tests need setuptools (Debian: python3-setuptools)")
         sys.exit(77)
     backends = arguments.backends.split(",")
     outcomes = {}
