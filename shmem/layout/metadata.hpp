@@ -168,8 +168,8 @@ struct alignas(64) Parking {
   std::atomic<std::uint32_t> event;
 };
 
-/// PeMetadata::admitted of a process that no team has.
-constexpr std::uint64_t kNotAdmitted = UINT64_MAX;
+/// PeMetadata::admitted of a process that no team has, + the number of the last admission before it came.
+constexpr std::uint64_t kNotAdmitted = std::uint64_t{1} << 63;
 
 struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;
@@ -191,7 +191,7 @@ struct PeMetadata {
   std::atomic<std::uint32_t> one_caller;  // 1: at most one call at a time is made here, and none is checked
   // For a process that takes the place of this PE: team/admission.hpp.
   std::atomic<std::uint64_t> seat;
-  std::atomic<std::uint64_t> admitted;    // when its process was admitted; none yet: kNotAdmitted
+  std::atomic<std::uint64_t> admitted;    // when its process was admitted; not yet: from kNotAdmitted on
   std::atomic<std::uint64_t> admissions;  // the number of the last admission; on each PE, since any may be replaced
 };
 

@@ -16,10 +16,15 @@ constexpr std::chrono::milliseconds kLongestSeatNap{2};
 /// The interval in which members look for processes that wait: some system calls for each.
 constexpr std::chrono::milliseconds kSeatLook{5};
 
-// PeMetadata::seat.
-constexpr std::uint64_t kSeatEmpty = 0;
-constexpr std::uint64_t kSeatWaits = 1;
-constexpr std::uint64_t kSeatSlot = 2;  // + the slot
+/// PeMetadata::seat: what happens there, and the number that goes with it.
+struct Seat {
+  enum State : std::uint64_t { kEmpty, kWaits, kTold };
+  State state = kEmpty;
+  std::uint64_t number = 0;  // of the last admission before a process that waits; of the slot that it was told
+
+  [[nodiscard]] std::uint64_t word() const { return number << 2 | state; }
+  static Seat of(std::uint64_t word) { return {static_cast<State>(word & 3), word >> 2}; }
+};
 
 // TeamSync::admission.
 constexpr std::uint64_t kNotMember = 0;
@@ -30,30 +35,35 @@ constexpr std::uint64_t kAdmitted = 1;  // + the number of the admission, which 
 
 void Admission::announce() const {
   PeMetadata& mine = job_.metadata(job_.me);
-  mine.seat.store(kSeatEmpty, std::memory_order_relaxed);
-  mine.admitted.store(kNotAdmitted, std::memory_order_seq_cst);  // before the process id: was_replaced()
+  mine.seat.store(Seat().word(), std::memory_order_relaxed);
+  const std::uint64_t last = mine.admissions.load(std::memory_order_acquire);
+  mine.admitted.store(kNotAdmitted + last, std::memory_order_seq_cst);  // before the process id: was_replaced()
 }
 
 Result<int> Admission::wait(std::chrono::milliseconds limit) const {
-  auto& seat = job_.metadata(job_.me).seat;
+  PeMetadata& mine = job_.metadata(job_.me);
   const auto deadline = Clock::now() + limit;
-  seat.store(kSeatWaits, std::memory_order_release);
-  const auto told = [&] { return seat.load(std::memory_order_acquire) >= kSeatSlot; };  // pairs with tell()
+  // Relaxed: announce() stored it, in this process.
+  const std::uint64_t last = mine.admitted.load(std::memory_order_relaxed) - kNotAdmitted;
+  std::uint64_t seen = Seat{Seat::kWaits, last}.word();
+  mine.seat.store(seen, std::memory_order_release);
+  const auto now = [&] { return Seat::of(mine.seat.load(std::memory_order_acquire)); };  // pairs with tell()
+  const auto told = [&] { return now().state == Seat::kTold; };
   const auto check = [&] { return Clock::now() < deadline ? job_.ended() : std::errc::timed_out; };
   const std::errc error = wait_polling(job_.policy, kLongestSeatNap, told, check);
-  std::uint64_t seen = kSeatWaits;
   // A member may tell this process at the last moment.
-  if (error != std::errc{} && seat.compare_exchange_strong(seen, kSeatEmpty, std::memory_order_acq_rel)) {
+  if (error != std::errc{} && mine.seat.compare_exchange_strong(seen, Seat().word(), std::memory_order_acq_rel)) {
     return fail(error, fmt::format("shmem: PE {}: shmemx_team_grow: {}", job_.world_me(),
                                    error == std::errc::timed_out
                                        ? "the other PEs have not called it within " + seconds_text(limit)
                                        : "the job was ended: " + job_.bootstrap->aborted().value_or("")));
   }
-  return static_cast<int>(seat.load(std::memory_order_acquire) - kSeatSlot);
+  return static_cast<int>(now().number);
 }
 
 bool Admission::waits(int pe) const {
-  return job_.metadata(pe).seat.load(std::memory_order_acquire) == kSeatWaits && !is_dead_or_zombie(job_, pe);
+  const Seat seat = Seat::of(job_.metadata(pe).seat.load(std::memory_order_acquire));
+  return seat.state == Seat::kWaits && !is_dead_or_zombie(job_, pe);
 }
 
 std::vector<int> Admission::waiting() const {
@@ -134,11 +144,19 @@ void Admission::tell(int slot) const {
     if (admission <= kOldMember || pe == job_.me) {
       continue;
     }
+    const std::uint64_t number = admission - kAdmitted;
     PeMetadata& theirs = job_.metadata(pe);
-    std::uint64_t none = kNotAdmitted;
-    theirs.admitted.compare_exchange_strong(none, admission - kAdmitted, std::memory_order_acq_rel);
-    std::uint64_t waits = kSeatWaits;
-    theirs.seat.compare_exchange_strong(waits, kSeatSlot + static_cast<std::uint64_t>(slot), std::memory_order_acq_rel);
+    std::uint64_t word = theirs.seat.load(std::memory_order_acquire);
+    const Seat seat = Seat::of(word);
+    // The process that was admitted may have been told by another member, have died, and another one may wait there.
+    // That one knows of this admission; both words have the number, so it cannot come in between either.
+    if (seat.state != Seat::kWaits || seat.number >= number) {
+      continue;
+    }
+    std::uint64_t none = kNotAdmitted + seat.number;
+    theirs.admitted.compare_exchange_strong(none, number, std::memory_order_acq_rel);
+    theirs.seat.compare_exchange_strong(word, Seat{Seat::kTold, static_cast<std::uint64_t>(slot)}.word(),
+                                        std::memory_order_acq_rel);
   }
 }
 
