@@ -178,13 +178,15 @@ struct Closer::State {
   State(std::size_t files, Close how)
       : limit(std::max(files / 2, files - std::min(files, kOwn + kReserve))),
         end(limit + std::min(kReserve, (files - limit) / 2)),
+        share(limit - limit / 4),
         room(limit / 4),
         many(many_of(room)),
         close(how) {}
 
   const std::size_t limit;
   const std::size_t end;
-  const std::size_t room;  // for the files of one user that cannot be closed
+  const std::size_t share;  // of one user
+  const std::size_t room;   // for the files of one user that cannot be closed
   const std::size_t many;
   const Close close;
   std::atomic<std::size_t> open = 0;
@@ -228,7 +230,11 @@ Closer::~Closer() {
 }
 
 bool Closer::full(const FdUser& user) const {
-  return state_->open >= state_->limit || user.open >= state_->limit - state_->limit / 4;
+  return state_->open >= state_->limit || user.open >= state_->share;
+}
+
+bool Closer::overfull(const FdUser& user) const {
+  return user.open >= state_->share + (state_->limit + 7) / 8;
 }
 
 bool Closer::exhausted() const {

@@ -73,6 +73,9 @@ class Closer {
 
   /// No more descriptors are to be kept, of this user: a quarter of the room is left to others.
   [[nodiscard]] bool full(const FdUser& user) const;
+  /// None are to be received of this user, not even to be closed: it has half of what full() leaves to others, too.
+  /// Threads that start late under load find all of them open.
+  [[nodiscard]] bool overfull(const FdUser& user) const;
   /// There might be no room to receive any: the kernel would close them on the spot.
   [[nodiscard]] bool exhausted() const;
   /// Files of this user wait, a large part of all that can be open, and none of them can be closed.

@@ -82,9 +82,12 @@ const char* Session::no_more_fds() const {
   if (host_.closer().exhausted()) {
     return "there is no room for the file descriptors that it sent (raise our limit, see ulimit -n)";
   }
-  return host_.closer().stuck(*account_->user)
-             ? "file descriptors that its user has sent cannot be closed (is a FUSE file system not served?)"
-             : nullptr;
+  if (host_.closer().stuck(*account_->user)) {
+    return "file descriptors that its user has sent cannot be closed (is a FUSE file system not served?)";
+  }
+  return host_.closer().overfull(*account_->user) ? "its user's clients have sent more file descriptors than the part "
+                                                    "of one user (raise our limit, see ulimit -n)"
+                                                  : nullptr;
 }
 
 // False: nothing more to read.

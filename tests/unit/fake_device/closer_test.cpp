@@ -195,9 +195,14 @@ TEST(Closer, LeavesRoomToOtherUsers) {
   EXPECT_FALSE(closer.full(*same_user->user));
   given.emplace_back(closer, same_user, quick_file());
   EXPECT_TRUE(closer.full(*account->user));
+  EXPECT_FALSE(closer.overfull(*account->user)) << "refused descriptors can still be received";
   EXPECT_FALSE(closer.full(*other->user));
   given.emplace_back(closer, other, quick_file());
   EXPECT_TRUE(closer.full(*other->user));
+  given.emplace_back(closer, same_user, quick_file());
+  EXPECT_TRUE(closer.overfull(*account->user));
+  EXPECT_FALSE(closer.overfull(*other->user));
+  EXPECT_FALSE(closer.exhausted());
 }
 
 /// How often threads of this process other than the caller have gone to sleep.
