@@ -41,7 +41,7 @@ class Histogram {
   std::atomic<std::uint64_t> sum_ns_{0};
 };
 
-/// Of each kind of call that copies, searches or waits.
+/// The times of each kind of call that copies, searches or waits.
 struct CallTimes {
   Histogram find, pull, withdraw;
 };

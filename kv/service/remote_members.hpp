@@ -49,7 +49,7 @@ class RemoteMembers {
   RemoteMembers& operator=(const RemoteMembers&) = delete;
   ~RemoteMembers();
 
-  /// At `place`, or at any port if it has none. Once; before that nobody comes.
+  /// Listens at `place`, or at any port if it has none. Called once; no member can connect before.
   Result<void> listen(Endpoint place);
   /// As Links::connect. REQUIRES: listen() has succeeded.
   Result<void> connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit) {

@@ -25,13 +25,13 @@ static_assert(std::endian::native == std::endian::little, "messages between node
 constexpr std::uint32_t kRemoteProtocol = 0x6b'76'72'01;
 
 enum class RemoteKind : std::uint32_t {
-  // Of a reader. Each but kRelease has an answer of its number.
+  // A reader sends these. Each but kRelease gets an answer with its number.
   kFind = 1,      // `count` keys, each a u32 size and its bytes; `first`: the layout; `second`: lease_ms
   kPull = 2,      // `count` PullItems
   kRelease = 3,   // `count` ReleaseItems; no answer
   kList = 4,      // `first`: the cursor; `second`: the most entries
   kDescribe = 5,  // nothing
-  // Of an owner.
+  // An owner sends these.
   kFound = 16,      // `count` FoundItems, in the order of the keys
   kPieces = 17,     // `count` PieceItems, each followed by its bytes; a pull has one or more of these
   kListed = 18,     // `count` FoundItems, each followed by its key; `first`: the next cursor

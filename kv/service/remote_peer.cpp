@@ -127,7 +127,7 @@ RemoteHead request_head(RemoteKind kind, std::uint64_t first, std::uint64_t seco
   return head;
 }
 
-/// What an owner may say about a block. Its number of leases is nobody's concern but its own.
+/// Whether an owner may say this about a block. The number of the lease is not checked: only the owner uses it.
 bool makes_sense(const FoundItem& item) {
   switch (item.status) {
     case 0:

@@ -48,7 +48,7 @@ class RemoteReaders {
   void remove(std::uint64_t session);
   [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
   [[nodiscard]] std::size_t count() const;
-  /// Of the directory.
+  /// The number of slots of the directory.
   [[nodiscard]] std::uint32_t slots() const { return directory_.slots(); }
 
   enum class Outcome { kDone, kForeign, kInvalid };

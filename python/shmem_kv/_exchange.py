@@ -367,7 +367,7 @@ class Exchange:
     # ---- Blocks of other members ----
 
     def find(self, keys: Keys, layout: int = 0, lease: float = 0) -> Found:
-        """Looks for blocks among all other members. On one node it makes no system call and waits for nobody.
+        """Looks for blocks among all other members. On one node it makes no system call and does not wait.
 
         ``layout`` 0 means any. With ``lease`` the blocks that are found are leased for so many seconds, or as long as
         their owners allow, so that a later pull finds them unchanged; :meth:`release` them.
@@ -404,7 +404,7 @@ class Exchange:
 
     def blocks_of(self, seat: int) -> Iterator[Block]:
         """The blocks of the member on a seat. Those that come or go meanwhile may be missing. Raises BlockNotFound if
-        nobody is on it."""
+        no member is on it."""
         cursor = 0
         while True:
             cursor, keys, made = self._made.list_blocks(seat, cursor, _PAGE_OF_LIST)

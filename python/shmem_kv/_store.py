@@ -132,7 +132,7 @@ class Store:
         return statuses
 
     def contains(self, keys: Keys, layout: int = 0) -> NDArray[np.bool_]:
-        """Which blocks this store or another member has. It waits for nobody."""
+        """Which blocks this store or another member has. It does not wait."""
         names, _ = _names(keys)
         with self._lock:
             there = np.array([self._held(name, layout) is not None for name in names], bool)
