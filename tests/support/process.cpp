@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/process.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -55,9 +56,10 @@ std::vector<pid_t> processes_matching(const std::string& text) {
   return found;
 }
 
-bool none_matching(const std::string& text, Seconds limit) {
+bool none_matching(const std::string& text, Seconds limit, pid_t except) {
   const auto end = std::chrono::steady_clock::now() + limit;
-  while (!processes_matching(text).empty()) {
+  const auto is_other = [except](pid_t process) { return process != except; };
+  while (std::ranges::any_of(processes_matching(text), is_other)) {
     if (std::chrono::steady_clock::now() >= end) {
       return false;
     }

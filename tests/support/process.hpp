@@ -29,7 +29,7 @@ Outcome run(const std::vector<std::string>& arguments, const std::vector<std::st
 
 /// The processes whose command line contains `text`, except zombies. A test must not leave any behind.
 std::vector<pid_t> processes_matching(const std::string& text);
-/// True as soon as there are none, false if there are still some after `limit`.
-bool none_matching(const std::string& text, Seconds limit = Seconds{30});
+/// True as soon as there are none but perhaps `except`, false if there are still some after `limit`.
+bool none_matching(const std::string& text, Seconds limit = Seconds{30}, pid_t except = 0);
 
 }  // namespace test_support

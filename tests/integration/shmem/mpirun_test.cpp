@@ -5,11 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
@@ -140,21 +137,6 @@ TEST_F(Pmix, NamesThePeThatIsKilledAndLeavesNothingBehind) {
   EXPECT_TRUE(none_matching(mark()));
 }
 
-/// True as soon as no process has `mark` in its command line, or only the launcher; false after the limit.
-bool no_pe_has(const std::string& mark, pid_t launcher) {
-  const auto end = std::chrono::steady_clock::now() + kLimit;
-  for (;;) {
-    const auto left = test_support::processes_matching(mark);
-    if (std::all_of(left.begin(), left.end(), [launcher](pid_t process) { return process == launcher; })) {
-      return true;
-    }
-    if (std::chrono::steady_clock::now() >= end) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  }
-}
-
 // If the others wait in PMIx_Fence, as here, Open MPI 4.1's mpirun sometimes crashes or hangs in PMIx_server_finalize
 // when it has ended them: then once more.
 TEST_F(Pmix, EndsThePesWhenOneEndsTheJob) {
@@ -163,7 +145,7 @@ TEST_F(Pmix, EndsThePesWhenOneEndsTheJob) {
   for (int attempt = 0; attempt < 6 && output.find("PMIx_server_finalize") != std::string::npos; ++attempt) {
     const auto job = start(4, {test_program("oshrun_pe"), "abort", "1", "6", mark()});
     exit = job->wait(kMpirunLimit);
-    ASSERT_TRUE(no_pe_has(mark(), job->pid())) << job->output();
+    ASSERT_TRUE(none_matching(mark(), kLimit, job->pid())) << job->output();
     output = exit ? job->output() : "hangs in PMIx_server_finalize";
   }
   ASSERT_TRUE(exit);
