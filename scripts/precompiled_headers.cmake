@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The standard library's headers take half of the time to compile a source file. They are compiled once for libraries,
-# once for programs and, with GoogleTest's, once for tests, since a precompiled header can only be used with the same
-# compiler options. Every source file still includes what it uses: the fuzz preset has no precompiled headers.
-if(GBA_FUZZ)
-  return()
-endif()
+# once for programs, once for those that tests start and, with GoogleTest's, once for tests, since a precompiled header
+# can only be used with the same compiler options. Every source file still includes what it uses: the package preset has
+# no precompiled headers.
 
 set(standard_headers <algorithm> <array> <atomic> <cerrno> <chrono> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring>
   <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view> <system_error> <thread>
@@ -26,8 +24,10 @@ target_compile_options(gba_program_pch PRIVATE -fPIE)
 if(GBA_TESTS)
   find_package(GTest REQUIRED)
   precompiled_header(gba_test_pch LIBS gba_test_options GTest::gtest GTest::gmock HEADERS ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>)
-  set_target_properties(gba_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  precompiled_header(gba_test_program_pch LIBS gba_test_options HEADERS ${standard_headers})
+  set_target_properties(gba_test_pch gba_test_program_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(gba_test_pch PRIVATE -fPIE)
+  target_compile_options(gba_test_program_pch PRIVATE -fPIE)
 endif()
 
 # The precompiled header that a target can use, or "".
@@ -41,12 +41,14 @@ function(precompiled_header_of target result)
   get_target_property(options ${target} COMPILE_OPTIONS)
   get_directory_property(common_options DIRECTORY ${PROJECT_SOURCE_DIR} COMPILE_OPTIONS)
   list(REMOVE_ITEM options ${common_options})
-  if(NOT sources OR NOT libraries OR target MATCHES "_pch$" OR options MATCHES "-O|-fsanitize")
+  if(NOT sources OR NOT libraries OR target MATCHES "_pch$" OR options MATCHES "-O|-fsanitize|-fno-pie")
     return()
   endif()
   if("gba_test_options" IN_LIST libraries)
     if(type STREQUAL EXECUTABLE AND "gba_test_main" IN_LIST libraries)
       set(${result} gba_test_pch PARENT_SCOPE)
+    elseif(type STREQUAL EXECUTABLE)
+      set(${result} gba_test_program_pch PARENT_SCOPE)
     endif()
   elseif(type STREQUAL EXECUTABLE)
     set(${result} gba_program_pch PARENT_SCOPE)
