@@ -2,7 +2,6 @@
 // gba bench: the round trip of a barrier, in percentiles: of one member, or of two on two ports.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -110,13 +109,11 @@ int bench(const Invocation& invocation, std::uint64_t rounds, const TwoPorts& po
 void declare_bench(CLI::App& app, Invocation& invocation) {
   const auto rounds = std::make_shared<std::uint64_t>(100'000);
   const auto ports = std::make_shared<TwoPorts>();
-  auto* const command = declare(app, invocation, "bench", "round trips of a barrier, in percentiles",
-                                [&invocation, rounds, ports] { return bench(invocation, *rounds, *ports); });
-  take_device(*command, invocation);
-  take_two_ports(*command, *ports);
-  command->add_option("--rounds", *rounds, "how many barriers")
-      ->check(CLI::Range(std::uint64_t{1}, kMostRounds))
-      ->capture_default_str();
+  auto command = declare(app, invocation, "bench", "round trips of a barrier, in percentiles",
+                         [&invocation, rounds, ports] { return bench(invocation, *rounds, *ports); });
+  take_device(command, invocation);
+  take_two_ports(command, *ports);
+  command.number("--rounds", *rounds, 1, kMostRounds, "how many barriers");
 }
 
 }  // namespace tool

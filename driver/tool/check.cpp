@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -365,9 +364,9 @@ Findings check_device(const Target& target) {
 }
 
 void declare_check(CLI::App& app, Invocation& invocation) {
-  auto* const command = declare(app, invocation, "check", "can a device be opened, and if not, what fixes it",
-                                [&invocation] { return check(invocation); });
-  take_device(*command, invocation);
+  auto command = declare(app, invocation, "check", "can a device be opened, and if not, what fixes it",
+                         [&invocation] { return check(invocation); });
+  take_device(command, invocation);
 }
 
 }  // namespace tool

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -19,12 +18,12 @@
 namespace tool {
 namespace {
 
-struct Arguments {
+struct GroupsArguments {
   bool watch = false;
   double interval = 1.0;  // seconds between two looks
 };
 
-void print_views(const Invocation& invocation, const Arguments& arguments, const Looker& looker,
+void print_views(const Invocation& invocation, const GroupsArguments& arguments, const Looker& looker,
                  const gba_device_info& info, const std::vector<GroupView>& views) {
   const std::string path = static_cast<const char*>(info.path);
   const std::time_t now = std::time(nullptr);
@@ -61,7 +60,7 @@ bool told_to_stop(const sigset_t& stop_signals, double seconds) {
   return ::sigtimedwait(&stop_signals, nullptr, &time) >= 0;
 }
 
-int groups(const Invocation& invocation, const Arguments& arguments) {
+int groups(const Invocation& invocation, const GroupsArguments& arguments) {
   sigset_t stop_signals;
   ::sigemptyset(&stop_signals);
   ::sigaddset(&stop_signals, SIGINT);
@@ -92,15 +91,12 @@ int groups(const Invocation& invocation, const Arguments& arguments) {
 }  // namespace
 
 void declare_groups(CLI::App& app, Invocation& invocation) {
-  const auto arguments = std::make_shared<Arguments>();
-  auto* const command =
-      declare(app, invocation, "groups", "what the groups do, which members have not arrived, since when",
-              [&invocation, arguments] { return groups(invocation, *arguments); });
-  take_device(*command, invocation);
-  command->add_flag("--watch", arguments->watch, "look again and again, until SIGINT");
-  command->add_option("--interval", arguments->interval, "seconds between two looks")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
+  const auto arguments = std::make_shared<GroupsArguments>();
+  auto command = declare(app, invocation, "groups", "what the groups do, which members have not arrived, since when",
+                         [&invocation, arguments] { return groups(invocation, *arguments); });
+  take_device(command, invocation);
+  command.flag("--watch", arguments->watch, "look again and again, until SIGINT");
+  command.number("--interval", arguments->interval, 0.01, 3600, "seconds between two looks");
 }
 
 }  // namespace tool

@@ -2,7 +2,6 @@
 // gba info: the properties and counters of an open device.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -106,9 +105,9 @@ int info(const Invocation& invocation) {
 }  // namespace
 
 void declare_info(CLI::App& app, Invocation& invocation) {
-  auto* const command = declare(app, invocation, "info", "the properties and counters of a device",
-                                [&invocation] { return info(invocation); });
-  take_device(*command, invocation);
+  auto command = declare(app, invocation, "info", "the properties and counters of a device",
+                         [&invocation] { return info(invocation); });
+  take_device(command, invocation);
 }
 
 }  // namespace tool

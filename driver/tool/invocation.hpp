@@ -5,11 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "driver/tool/command.hpp"
 #include "driver/tool/exit_code.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace tool {
 
@@ -21,10 +18,10 @@ struct Invocation {
 };
 
 /// A subcommand with the options that all have; it sets invocation.run if it is the one.
-CLI::App* declare(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help,
-                  const std::function<int()>& run);
+Command declare(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help,
+                const std::function<int()>& run);
 /// Lets it take a device.
-void take_device(CLI::App& command, Invocation& invocation);
+void take_device(Command& command, Invocation& invocation);
 
 // One a file. `invocation` outlives `app`.
 void declare_list(CLI::App& app, Invocation& invocation);

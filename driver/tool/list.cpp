@@ -2,7 +2,6 @@
 // gba list: the GBAs that are plugged in, and the one that GBA_DEVICE names.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,7 +21,7 @@ Json or_null(const std::string& text) {
   return text.empty() ? Json() : Json(text);
 }
 
-Json to_json(const PciFunction& function) {
+Json json_of(const PciFunction& function) {
   return {{"address", function.address},
           {"pci_id", pci_id(function.vendor, function.device)},
           {"driver", or_null(function.driver)},
@@ -61,7 +60,7 @@ int list(const Invocation& invocation) {
   }
   Json plugged_in = Json::array();
   for (const auto& function : *functions) {
-    plugged_in.push_back(to_json(function));
+    plugged_in.push_back(json_of(function));
   }
   print_json(Json{{"plugged_in", plugged_in}, {"GBA_DEVICE", or_null(variable)}});
   return kDone;

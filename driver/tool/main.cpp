@@ -13,17 +13,65 @@
 
 namespace tool {
 
-CLI::App* declare(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help,
-                  const std::function<int()>& run) {
+Command declare(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help,
+                const std::function<int()>& run) {
   CLI::App* const command = app.add_subcommand(name, help);
   command->add_flag("--json", invocation.json, "print JSON");
   command->callback([&invocation, run] { invocation.run = run; });
-  return command;
+  return Command(*command);
 }
 
-void take_device(CLI::App& command, Invocation& invocation) {
-  command.add_option("DEVICE", invocation.device,
-                     "path, PCI address or vfio-user:SOCKET (default: GBA_DEVICE, or else /dev/gba0)");
+void take_device(Command& command, Invocation& invocation) {
+  command.text("DEVICE", invocation.device,
+               "path, PCI address or vfio-user:SOCKET (default: GBA_DEVICE, or else /dev/gba0)");
+}
+
+void Command::flag(const std::string& name, bool& value, const std::string& help) {
+  app_->add_flag(name, value, help);
+}
+
+void Command::text(const std::string& name, std::string& value, const std::string& help, const std::string& type) {
+  auto* const option = app_->add_option(name, value, help);
+  if (!type.empty()) {
+    option->type_name(type);
+  }
+}
+
+void Command::optional_text(const std::string& name, std::string& value, bool& given, const std::string& help,
+                            const std::string& type) {
+  const auto* const option = app_->add_option(name, value, help)->type_name(type)->expected(0, 1);
+  app_->parse_complete_callback([&given, option] { given = option->count() > 0; });
+}
+
+void Command::number(const std::string& name, double& value, double least, double most, const std::string& help) {
+  app_->add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+}
+
+void Command::number(const std::string& name, std::uint64_t& value, std::uint64_t least, std::uint64_t most,
+                     const std::string& help) {
+  app_->add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+}
+
+void Command::number(const std::string& name, std::uint64_t& value, const std::string& help) {
+  app_->add_option(name, value, help);
+}
+
+void Command::list(const std::string& name, std::vector<std::uint32_t>& values, const std::string& help,
+                   const std::string& type) {
+  app_->add_option(name, values, help)->take_all()->allow_extra_args(false)->type_name(type);
+}
+
+void Command::list(const std::string& name, std::vector<std::string>& values, const std::string& help,
+                   const std::string& type) {
+  app_->add_option(name, values, help)->take_all()->allow_extra_args(false)->type_name(type);
+}
+
+void Command::exclude_each_other(const std::vector<std::string>& names) {
+  for (std::size_t one = 0; one < names.size(); ++one) {
+    for (std::size_t other = one + 1; other < names.size(); ++other) {
+      app_->get_option(names[one])->excludes(app_->get_option(names[other]));
+    }
+  }
 }
 
 }  // namespace tool

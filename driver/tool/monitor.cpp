@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +27,7 @@ namespace {
 constexpr double kShortest = 0.01;
 constexpr double kLongest = 3600;
 
-struct Arguments {
+struct MonitorArguments {
   double interval = 1.0;  // seconds between two looks
   std::uint64_t count = 0;
 };
@@ -168,7 +167,7 @@ std::vector<Line> lines_of(const Picture& picture, double interval, bool paused,
 
 class Monitor {
  public:
-  Monitor(const Invocation& invocation, const Arguments& arguments, Looker looker, Signals& signals, bool live)
+  Monitor(const Invocation& invocation, const MonitorArguments& arguments, Looker looker, Signals& signals, bool live)
       : invocation_(invocation), arguments_(arguments), looker_(std::move(looker)), signals_(signals), live_(live) {}
 
   /// The failure of a look, once the terminal is as it was; nothing if it was told to end.
@@ -211,10 +210,10 @@ class Monitor {
 
   /// Serves keys and signals until the next look is due; false if one of them ends the program.
   bool pass_time() {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     for (;;) {
-      const double left = arguments_.interval - std::chrono::duration<double>(Clock::now() - start).count();
+      const double left =
+          arguments_.interval - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (left <= 0) {
         return true;
       }
@@ -265,7 +264,7 @@ class Monitor {
   }
 
   const Invocation& invocation_;
-  Arguments arguments_;
+  MonitorArguments arguments_;
   Looker looker_;
   Signals& signals_;
   const bool live_;
@@ -274,7 +273,7 @@ class Monitor {
   bool paused_ = false;
 };
 
-int monitor(const Invocation& invocation, const Arguments& arguments) {
+int monitor(const Invocation& invocation, const MonitorArguments& arguments) {
   const bool live = !invocation.json && ::isatty(STDOUT_FILENO) != 0;
   Signals signals(live);  // before libgba has a thread that could get one
   auto looker = Looker::open(invocation.device, GBA_OPEN_FATAL);
@@ -288,14 +287,12 @@ int monitor(const Invocation& invocation, const Arguments& arguments) {
 }  // namespace
 
 void declare_monitor(CLI::App& app, Invocation& invocation) {
-  const auto arguments = std::make_shared<Arguments>();
-  auto* const command = declare(app, invocation, "monitor", "groups, counters and their rates, live until q or SIGINT",
-                                [&invocation, arguments] { return monitor(invocation, *arguments); });
-  take_device(*command, invocation);
-  command->add_option("--interval", arguments->interval, "seconds between two looks")
-      ->check(CLI::Range(kShortest, kLongest))
-      ->capture_default_str();
-  command->add_option("--count", arguments->count, "end after this number of looks (default: go on)");
+  const auto arguments = std::make_shared<MonitorArguments>();
+  auto command = declare(app, invocation, "monitor", "groups, counters and their rates, live until q or SIGINT",
+                         [&invocation, arguments] { return monitor(invocation, *arguments); });
+  take_device(command, invocation);
+  command.number("--interval", arguments->interval, kShortest, kLongest, "seconds between two looks");
+  command.number("--count", arguments->count, "end after this number of looks (default: go on)");
 }
 
 }  // namespace tool

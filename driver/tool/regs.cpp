@@ -2,7 +2,6 @@
 // gba regs: the registers of a device, decoded; and, if confirmed, writes to them.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -21,7 +20,7 @@
 namespace tool {
 namespace {
 
-struct Arguments {
+struct RegsArguments {
   std::vector<std::uint32_t> groups;  // empty: the device, and the groups in use
   std::vector<std::string> writes;    // NAME=VALUE
   bool confirmed = false;
@@ -57,7 +56,7 @@ struct Write {
   std::string name;  // "group 3: TIMEOUT"
 };
 
-Failure wrong(const std::string& text) {
+Failure invalid_write(const std::string& text) {
   return {-EINVAL, "gba: --write " + text, kUsage};
 }
 
@@ -89,10 +88,10 @@ bool split(const std::string& text, Parts& parts) {
 }
 
 /// NAME=VALUE or NAME[WORD]=VALUE, of the device or, if --group names one, of that group.
-Result<Write> parse(const std::string& text, const gba_device_info& info, const Arguments& arguments) {
+Result<Write> parse(const std::string& text, const gba_device_info& info, const RegsArguments& arguments) {
   Parts parts;
   if (!split(text, parts)) {
-    return wrong(text + ": NAME=VALUE or NAME[WORD]=VALUE is wanted, with decimal or 0x numbers");
+    return invalid_write(text + ": NAME=VALUE or NAME[WORD]=VALUE is wanted, with decimal or 0x numbers");
   }
   const bool of_group = !arguments.groups.empty();
   const GroupBlock& map = group_block(info.map);
@@ -100,14 +99,16 @@ Result<Write> parse(const std::string& text, const gba_device_info& info, const 
   const auto found =
       std::find_if(registers.begin(), registers.end(), [&](const auto& s) { return s.name == parts.name; });
   if (found == registers.end()) {
-    return wrong(fmt::format("{}: no register {} {}", text, parts.name,
-                             of_group ? "of a group" : "of the device; --group N is for the registers of group N"));
+    return invalid_write(
+        fmt::format("{}: no register {} {}", text, parts.name,
+                    of_group ? "of a group" : "of the device; --group N is for the registers of group N"));
   }
   if (found->access == Access::kReadOnly) {
-    return wrong(fmt::format("{}: {} is read-only", text, parts.name));
+    return invalid_write(fmt::format("{}: {} is read-only", text, parts.name));
   }
   if (parts.word >= found->words || (found->size == 4 && parts.value > UINT32_MAX)) {
-    return wrong(fmt::format("{}: {} has {} of {} bytes", text, parts.name, count(found->words, "word"), found->size));
+    return invalid_write(
+        fmt::format("{}: {} has {} of {} bytes", text, parts.name, count(found->words, "word"), found->size));
   }
   const std::string written = text.substr(0, text.find('='));
   const std::uint64_t block = of_group ? map.at(arguments.groups[0]) : 0;
@@ -160,10 +161,10 @@ constexpr const char* kWarning =
     "a write can end every barrier of this port, or with the privileged port of all ports, and libgba does not know of "
     "it";
 
-int write_all(const Invocation& invocation, const Arguments& arguments, gba_device* device,
+int write_all(const Invocation& invocation, const RegsArguments& arguments, gba_device* device,
               const gba_device_info& info) {
   if (arguments.groups.size() > 1) {
-    return report(invocation, wrong("writes to the device or to one group, so give --group once"));
+    return report(invocation, invalid_write("writes to the device or to one group, so give --group once"));
   }
   std::vector<Write> writes;
   for (const auto& text : arguments.writes) {
@@ -198,7 +199,7 @@ int write_all(const Invocation& invocation, const Arguments& arguments, gba_devi
   return kDone;
 }
 
-int regs(const Invocation& invocation, const Arguments& arguments) {
+int regs(const Invocation& invocation, const RegsArguments& arguments) {
   const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
   if (!device) {
     return report(invocation, device.error());
@@ -228,18 +229,14 @@ int regs(const Invocation& invocation, const Arguments& arguments) {
 }  // namespace
 
 void declare_regs(CLI::App& app, Invocation& invocation) {
-  const auto arguments = std::make_shared<Arguments>();
-  auto* const command = declare(app, invocation, "regs", "the registers of a device, with their fields and meanings",
-                                [&invocation, arguments] { return regs(invocation, *arguments); });
-  take_device(*command, invocation);
-  auto* const group = command->add_option("--group", arguments->groups,
-                                          "the registers of this group (default: of the device, and of groups in use)");
-  group->take_all()->allow_extra_args(false)->type_name("N");
-  command->add_option("--write", arguments->writes, "write a register of the device or of --group; needs --yes")
-      ->take_all()
-      ->allow_extra_args(false)
-      ->type_name("NAME=VALUE");
-  command->add_flag("--yes", arguments->confirmed, "yes, write, although that can end barriers");
+  const auto arguments = std::make_shared<RegsArguments>();
+  auto command = declare(app, invocation, "regs", "the registers of a device, with their fields and meanings",
+                         [&invocation, arguments] { return regs(invocation, *arguments); });
+  take_device(command, invocation);
+  command.list("--group", arguments->groups,
+               "the registers of this group (default: of the device, and of groups in use)", "N");
+  command.list("--write", arguments->writes, "write a register of the device or of --group; needs --yes", "NAME=VALUE");
+  command.flag("--yes", arguments->confirmed, "yes, write, although that can end barriers");
 }
 
 }  // namespace tool

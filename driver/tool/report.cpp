@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -94,10 +93,10 @@ int report_bug(const Invocation& invocation, const std::string& file) {
 
 void declare_report(CLI::App& app, Invocation& invocation) {
   const auto file = std::make_shared<std::string>();
-  auto* const command = declare(app, invocation, "report", "all about a device and its machine, to attach to a bug",
-                                [&invocation, file] { return report_bug(invocation, *file); });
-  take_device(*command, invocation);
-  command->add_option("--output", *file, "a new file for it (default: standard output)")->type_name("FILE");
+  auto command = declare(app, invocation, "report", "all about a device and its machine, to attach to a bug",
+                         [&invocation, file] { return report_bug(invocation, *file); });
+  take_device(command, invocation);
+  command.text("--output", *file, "a new file for it (default: standard output)", "FILE");
 }
 
 }  // namespace tool

@@ -2,7 +2,6 @@
 // gba reset: the whole device, all groups of all ports.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -48,10 +47,10 @@ int reset(const Invocation& invocation, bool confirmed) {
 
 void declare_reset(CLI::App& app, Invocation& invocation) {
   const auto confirmed = std::make_shared<bool>(false);
-  auto* const command = declare(app, invocation, "reset", "reset the whole device, through its privileged port",
-                                [&invocation, confirmed] { return reset(invocation, *confirmed); });
-  take_device(*command, invocation);
-  command->add_flag("--yes", *confirmed, "yes, end all barriers of all ports");
+  auto command = declare(app, invocation, "reset", "reset the whole device, through its privileged port",
+                         [&invocation, confirmed] { return reset(invocation, *confirmed); });
+  take_device(command, invocation);
+  command.flag("--yes", *confirmed, "yes, end all barriers of all ports");
 }
 
 }  // namespace tool

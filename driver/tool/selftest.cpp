@@ -2,7 +2,6 @@
 // gba selftest: barriers on groups of its own, every check a line.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <functional>
@@ -395,15 +394,13 @@ class SelfTest {
 void declare_selftest(CLI::App& app, Invocation& invocation) {
   const auto barriers = std::make_shared<std::uint64_t>(1'000);
   const auto ports = std::make_shared<TwoPorts>();
-  auto* const command = declare(
+  auto command = declare(
       app, invocation, "selftest", "barriers on groups of its own, every check a line", [&invocation, barriers, ports] {
         return ports->listens ? be_second_member(invocation, *ports) : SelfTest(invocation, *barriers, *ports).run();
       });
-  take_two_ports(*command, *ports);
-  take_device(*command, invocation);
-  command->add_option("--barriers", *barriers, "how many of each kind")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
-      ->capture_default_str();
+  take_two_ports(command, *ports);
+  take_device(command, invocation);
+  command.number("--barriers", *barriers, 1, 1'000'000, "how many of each kind");
 }
 
 }  // namespace tool

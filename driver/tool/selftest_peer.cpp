@@ -11,7 +11,7 @@
 namespace tool {
 namespace {
 
-constexpr std::uint64_t kTimeLimitNs = 5'000'000'000;
+constexpr std::uint64_t kRoundLimitNs = 5'000'000'000;
 constexpr std::uint64_t kMostBarriers = 1'000'000;
 /// The first member may test its own port first. If its host is gone, the connection ends.
 constexpr Milliseconds kNoLimit{0};
@@ -67,7 +67,7 @@ Result<void> do_barriers(gba_group* group, const Order& order, Link& link, Secon
       }
     }
     gba_group_arrive(group, k);
-    if (const int error = gba_group_wait(group, k, kTimeLimitNs); error != 0) {
+    if (const int error = gba_group_wait(group, k, kRoundLimitNs); error != 0) {
       return failed(error);
     }
   }

@@ -37,7 +37,7 @@ struct PciId {
 struct CleanUp {
   void operator()(pci_access* access) const { ::pci_cleanup(access); }
 };
-using Access = std::unique_ptr<pci_access, CleanUp>;
+using PciAccess = std::unique_ptr<pci_access, CleanUp>;
 
 /// Four hexadecimal digits.
 bool parse_half(std::string_view text, std::uint16_t& value) {
@@ -76,8 +76,8 @@ __attribute__((noreturn)) void fail_in_libpci(char* format, ...) {
 /// A function may disappear during the scan: no warning.
 void ignore(char* /*format*/, ...) {}
 
-Access make_access(std::string folder) {
-  Access access(::pci_alloc());
+PciAccess make_access(std::string folder) {
+  PciAccess access(::pci_alloc());
   access->method = PCI_ACCESS_SYS_BUS_PCI;
   access->error = fail_in_libpci;
   access->warning = ignore;
@@ -152,7 +152,7 @@ Result<std::vector<PciFunction>> find_functions() {
   if (!exists(folder + "/devices")) {
     return functions;  // a machine without PCI
   }
-  const Access access = make_access(folder);
+  const PciAccess access = make_access(folder);
   ::pci_scan_bus(access.get());
   for (pci_dev* dev = access->devices; dev != nullptr; dev = dev->next) {
     ::pci_fill_info(dev, PCI_FILL_IDENT);

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -15,24 +14,15 @@
 
 namespace tool {
 
-void take_two_ports(CLI::App& command, TwoPorts& ports) {
-  auto* const peer =
-      command.add_option("--peer", ports.peer, "the second port: another device of this machine")->type_name("DEVICE");
-  auto* const listen =
-      command
-          .add_option("--listen", ports.listen,
-                      fmt::format("be the second port, for a gba on another host that connects (default port {})",
-                                  kDefaultPort))
-          ->type_name("[ADDRESS:PORT]")
-          ->expected(0, 1);
-  auto* const connect = command.add_option("--connect", ports.connect, "the second port: a gba that listens there")
-                            ->type_name("HOST[:PORT]");
-  command.add_option("--timeout", ports.timeout, "how many seconds to wait for the other side")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
-  listen->excludes(connect)->excludes(peer);
-  connect->excludes(peer);
-  command.parse_complete_callback([&ports, listen] { ports.listens = listen->count() > 0; });
+void take_two_ports(Command& command, TwoPorts& ports) {
+  command.text("--peer", ports.peer, "the second port: another device of this machine", "DEVICE");
+  command.optional_text(
+      "--listen", ports.listen, ports.listens,
+      fmt::format("be the second port, for a gba on another host that connects (default port {})", kDefaultPort),
+      "[ADDRESS:PORT]");
+  command.text("--connect", ports.connect, "the second port: a gba that listens there", "HOST[:PORT]");
+  command.number("--timeout", ports.timeout, 0.1, 86400, "how many seconds to wait for the other side");
+  command.exclude_each_other({"--listen", "--connect", "--peer"});
 }
 
 Result<Link> meet(const TwoPorts& ports) {

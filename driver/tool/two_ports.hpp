@@ -27,7 +27,7 @@ struct TwoPorts {
 };
 
 /// Adds --peer, --listen, --connect and --timeout, of which `ports` is told.
-void take_two_ports(CLI::App& command, TwoPorts& ports);
+void take_two_ports(Command& command, TwoPorts& ports);
 
 /// The connection to the other host, as --listen or --connect says.
 Result<Link> meet(const TwoPorts& ports);
