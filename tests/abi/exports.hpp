@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 
 namespace exports {
@@ -21,13 +21,7 @@ inline Names declared_in(const std::string& path, const std::string& api, const 
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
-  const std::string header = text.str();
-  const std::regex declaration(api + R"( [^;(]*?\b()" + prefix + R"(\w+)\()");
-  Names names;
-  for (std::sregex_iterator match(header.begin(), header.end(), declaration), end; match != end; ++match) {
-    names.insert((*match)[1]);
-  }
-  return names;
+  return test_support::all_of(text.str(), api + R"( [^;(]*?\b()" + prefix + R"(\w+)\()");
 }
 
 inline Names exported_by(const std::string& library) {

@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/support/job.hpp"
+#include "tests/support/text.hpp"
 
 namespace survivors {
 
@@ -42,11 +42,11 @@ inline test_support::Outcome run_nodes(int nodes, int each, const std::string& g
 /// Each line of the old members is followed by the same new members and team on all PEs that say it, those that died
 /// later, too.
 inline void expect_agreement(const std::string& output) {
-  const std::regex line(R"(race: ([0-9,]+) -> ([0-9,]+, team \d+), failed ([0-9,]+))");
   std::map<std::string, std::string> news;
-  for (std::sregex_iterator i(output.begin(), output.end(), line), end; i != end; ++i) {
-    const auto [known, is_first] = news.emplace((*i)[1], (*i)[2].str() + " without " + (*i)[3].str());
-    EXPECT_EQ(known->second, (*i)[2].str() + " without " + (*i)[3].str()) << output;
+  for (const auto& line :
+       test_support::all_matches(output, R"(race: ([0-9,]+) -> ([0-9,]+, team \d+), failed ([0-9,]+))")) {
+    const auto [known, is_first] = news.emplace(line[1], line[2] + " without " + line[3]);
+    EXPECT_EQ(known->second, line[2] + " without " + line[3]) << output;
   }
 }
 

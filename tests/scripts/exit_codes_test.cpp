@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "tests/support/manual.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -28,10 +30,9 @@ const std::map<std::string, std::string> kPages{{"gba", "driver/tool/gba.1"},
                                                 {"tune_collective", "bench/tune_barrier.1"}};
 
 Codes found_in(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
   Codes codes;
-  for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match) {
-    codes.emplace_back((*match)[1], (*match)[2]);
+  for (const auto& match : test_support::all_matches(text, pattern)) {
+    codes.emplace_back(match[1], match[2]);
   }
   return codes;
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "tests/scripts/stand_ins.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -42,7 +42,7 @@ class InstallDeps : public testing::Test {
   std::string packages(const std::vector<std::string>& groups) {
     std::vector<std::string> arguments{"--print"};
     arguments.insert(arguments.end(), groups.begin(), groups.end());
-    return std::regex_replace(install(arguments).output, std::regex("\n(?=.)"), " ");
+    return test_support::replace_all(install(arguments).output, "\n(?=.)", " ");
   }
 
   std::string calls() {

@@ -10,6 +10,7 @@
 #include "shmem/config/options.hpp"
 #include "tests/abi/exports.hpp"
 #include "tests/support/manual.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -48,17 +49,16 @@ std::map<std::string, int> count_names() {
 
 /// The routine without its type, size and context: shmem_ctx_int_put and shmem_put32 are shmem_put.
 std::string stem(const std::string& routine) {
-  static const std::regex kTyped(
+  const std::string of_a_type =
       "shmem_(?:ctx_(?!create|destroy|get_team|session))?"
       "(?:(?:float|(?:long)?double|s?char|complex[df]|u?(?:char|short|int|long|longlong|int(?:8|16|32|64))|size|"
       "ptrdiff)_)?"
-      "(.*)");
-  static const std::regex kSized("(i?b?(?:put|get))(?:8|16|32|64|128)(|_.*)");
-  std::smatch typed;
-  if (!std::regex_match(routine, typed, kTyped)) {
+      "(.*)";
+  const auto typed = test_support::match_of(routine, of_a_type);
+  if (typed.empty()) {
     return routine;
   }
-  return "shmem_" + std::regex_replace(typed[1].str(), kSized, "$1$2");
+  return "shmem_" + test_support::replace_all(typed[1], "(i?b?(?:put|get))(?:8|16|32|64|128)(|_.*)", "$1$2");
 }
 
 Names stems_of_routines() {
@@ -143,7 +143,7 @@ TEST(ManualPages, NameEachRoutineOnceAndNoOtherNames) {
 
 /// Replaces each match of `pattern` in `text` by `plain`.
 std::string with(const std::string& text, const char* pattern, const std::string& plain) {
-  return std::regex_replace(text, std::regex(pattern), plain);
+  return test_support::replace_all(text, pattern, plain);
 }
 
 /// Assertions in C that the calls in a page's synopsis have the types given there, with `name` and `type` for TYPE.

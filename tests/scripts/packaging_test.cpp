@@ -11,6 +11,7 @@
 
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -25,9 +26,8 @@ std::string text_of(const std::string& file) {
 
 /// The first group of the first match of `pattern` in the file, or "".
 std::string first_of(const std::string& file, const std::string& pattern) {
-  const std::string text = text_of(file);
-  std::smatch match;
-  return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : "";
+  const auto match = test_support::first_match(text_of(file), pattern);
+  return match.empty() ? "" : match[1];
 }
 
 std::string project_version() {
@@ -112,13 +112,13 @@ TEST(Licences, NameEachProjectThatIsCompiledIn) {
     EXPECT_THAT(copyright, HasSubstr(std::string("\nFiles: ") + project.files + "\nCopyright: "));
   }
   // System headers, and those of libraries that are linked dynamically.
-  const std::regex known("<(?:sys|linux|net|netinet|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs|ATen|c10|torch)/.*");
+  const std::string known = "<(?:sys|linux|net|netinet|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs|ATen|c10|torch)/.*";
   for (const auto& name : test_support::all_of(used, "(<[^>\n]+/[^>\n]+>)\n")) {
     const bool compiled = std::any_of(kCompiled.begin(), kCompiled.end(),
                                       [&](const Compiled& project) { return name.starts_with(project.include); });
     const bool own = std::filesystem::exists(kTree / "driver/include" / name.substr(1, name.size() - 2)) ||
                      name.starts_with("<gba/") || name.starts_with("<uapi/") || name.starts_with("<shmem");
-    EXPECT_TRUE(compiled || own || std::regex_match(name, known)) << name << ": whose licence is it under?";
+    EXPECT_TRUE(compiled || own || test_support::matches(name, known)) << name << ": whose licence is it under?";
   }
 }
 

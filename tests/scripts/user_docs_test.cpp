@@ -12,6 +12,8 @@
 #include <set>
 
 #include "tests/support/manual.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -24,7 +26,7 @@ const std::filesystem::path kDocs = kTree / "docs";
 
 /// In lower case, with one space between words: a phrase may be spread over two lines.
 std::string words_of(const std::string& text) {
-  std::string words = std::regex_replace(text, std::regex("\\s+"), " ");
+  std::string words = test_support::replace_all(text, "\\s+", " ");
   std::transform(words.begin(), words.end(), words.begin(), [](unsigned char c) { return std::tolower(c); });
   return words;
 }
@@ -160,7 +162,7 @@ TEST(UserDocs, NameVariablesThatThisProjectKnows) {
   for (const auto& [path, page] : documents()) {
     // The first column of tables for users of another library has that library's variables.
     const bool of_others = path.filename().string().starts_with("from-");
-    const std::string own = of_others ? std::regex_replace(page, std::regex(R"(\n\|[^|\n]*\|)"), "\n") : page;
+    const std::string own = of_others ? test_support::replace_all(page, R"(\n\|[^|\n]*\|)", "\n") : page;
     for (const auto& name : test_support::all_of(own, kVariable)) {
       EXPECT_TRUE(known.contains(name)) << path << ": " << name;
     }
@@ -215,7 +217,7 @@ TEST(UserDocs, NamesFromInsideTheDeviceCodeExist) {
   EXPECT_GE(names.size(), 20U);
   const std::string all = headers();
   for (const auto& name : names) {
-    EXPECT_TRUE(std::regex_search(all, std::regex("\\b" + name + "\\b"))) << name;
+    EXPECT_TRUE(test_support::has_match(all, "\\b" + name + "\\b")) << name;
   }
 }
 

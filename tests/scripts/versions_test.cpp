@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/scripts/stand_ins.hpp"
 #include "tests/support/manual.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -63,15 +63,11 @@ std::vector<Row> rows(const std::string& page) {
 
 /// Versions in two cells are the same, or one of them is "-": not installed here, or not where the row was written.
 bool agree(const std::string& one, const std::string& other) {
-  const std::regex number("[0-9.]+|-(?=,|$)");
-  std::sregex_iterator a(one.begin(), one.end(), number);
-  std::sregex_iterator b(other.begin(), other.end(), number);
-  for (; a != std::sregex_iterator{} && b != std::sregex_iterator{}; ++a, ++b) {
-    if (a->str() != b->str() && a->str() != "-" && b->str() != "-") {
-      return false;
-    }
-  }
-  return a == b;
+  const std::string number = "[0-9.]+|-(?=,|$)";
+  const auto ours = test_support::all_matches(one, number);
+  const auto theirs = test_support::all_matches(other, number);
+  return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                    [](const auto& a, const auto& b) { return a == b || a[0] == "-" || b[0] == "-"; });
 }
 
 /// A tree with scripts/versions.sh, a page with a table, and a build.

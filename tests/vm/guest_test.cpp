@@ -4,13 +4,13 @@
 
 #include <cstdio>
 #include <map>
-#include <regex>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "tests/support/process.hpp"
 #include "tests/support/soak.hpp"
+#include "tests/support/text.hpp"
 #include "tests/vm/console.hpp"
 #include "tests/vm/guest_run.hpp"
 #include "tests/vm/kernels.hpp"
@@ -50,10 +50,9 @@ class Guest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Guest, MakesAllChecksAndSwitchesOff) {
-  const std::regex pattern(vm::kPass);
   const auto& console = run().console;
-  const auto passed = std::distance(std::sregex_iterator(console.begin(), console.end(), pattern), {});
-  EXPECT_TRUE(run().switched_off && passed == std::ssize(vm::kChecks)) << console << run().qemu << run().host;
+  const auto passed = test_support::all_matches(console, vm::kPass);
+  EXPECT_TRUE(run().switched_off && passed.size() == std::size(vm::kChecks)) << console << run().qemu << run().host;
 }
 
 TEST_P(Guest, OpensTheFunctionByTheBackendOfItsKernel) {
@@ -86,16 +85,14 @@ TEST_P(Guest, LeavesItsGroupsWhenAFunctionIsUnplugged) {
 
 // QEMU unmaps memory that it never mapped when the guest's IOMMU changes: only that may be refused.
 TEST_P(Guest, CausesNoRequestsThatAreRefused) {
-  const std::regex pattern("cmd (0x[0-9a-f]+) size 0x[0-9a-f]+ flags (0x[0-9a-f]+)");
-  const auto& messages = run().received_messages;
-  unsigned answered = 0;
-  for (std::sregex_iterator i(messages.begin(), messages.end(), pattern), end; i != end; ++i) {
-    const auto command = std::stoul((*i)[1], nullptr, 16);
-    const bool refused = (std::stoul((*i)[2], nullptr, 16) & VFIO_USER_ERROR) != 0;
-    EXPECT_FALSE(refused && command != VFIO_USER_DMA_UNMAP) << (*i)[0];
-    ++answered;
+  const auto answered =
+      test_support::all_matches(run().received_messages, "cmd (0x[0-9a-f]+) size 0x[0-9a-f]+ flags (0x[0-9a-f]+)");
+  for (const auto& message : answered) {
+    const auto command = std::stoul(message[1], nullptr, 16);
+    const bool refused = (std::stoul(message[2], nullptr, 16) & VFIO_USER_ERROR) != 0;
+    EXPECT_FALSE(refused && command != VFIO_USER_DMA_UNMAP) << message[0];
   }
-  EXPECT_GT(answered, 100U);
+  EXPECT_GT(answered.size(), 100U);
 }
 
 TEST_P(Guest, LeavesNoProcessBehind) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/vm/scripted_guest.hpp"
 
-#include <regex>
 #include <sstream>
 
 #include "tests/support/job.hpp"
+#include "tests/support/text.hpp"
 #include "tests/vm/machine.hpp"
 
 namespace vm {
@@ -12,8 +12,7 @@ namespace {
 
 /// True for a message of the guest's kernel, which may come between the lines of a command.
 bool is_from_kernel(const std::string& line) {
-  static const std::regex time(R"(^\[ *[0-9]+\.[0-9]{6}\] )");
-  return std::regex_search(line, time);
+  return test_support::has_match(line, R"(^\[ *[0-9]+\.[0-9]{6}\] )");
 }
 
 std::map<std::string, Said> parse(const std::string& console) {

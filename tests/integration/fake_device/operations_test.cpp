@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
 #include "tests/support/manual.hpp"
+#include "tests/support/text.hpp"
 #include "uapi/gba_switch_regs.h"
 
 namespace {
@@ -243,8 +243,7 @@ TEST_F(JsonDevice, LogsOneObjectPerLine) {
   for (const auto& line : lines()) {
     EXPECT_THAT(line.at("time"), ::testing::ResultOf(
                                      [](const std::string& time) {
-                                       return std::regex_match(time,
-                                                               std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"));
+                                       return test_support::matches(time, R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)");
                                      },
                                      true));
     if (line.contains("message")) {
@@ -294,8 +293,8 @@ TEST(Unit, IsValidForSystemd) {
   const test_support::TempDir folder;
   std::string text = unit_file();
   const auto program = test_support::program("gba-fake-device");
-  text = std::regex_replace(text, std::regex("ExecStart=[^ ]*"), "ExecStart=" + program);
-  text = std::regex_replace(text, std::regex("Documentation=.*"), "");
+  text = test_support::replace_all(text, "ExecStart=[^ ]*", "ExecStart=" + program);
+  text = test_support::replace_all(text, "Documentation=.*", "");
   std::ofstream(folder.file("gba-fake-device.service")) << text;
   const auto verified = test_support::run(
       {"/usr/bin/env", "systemd-analyze", "verify", "--man=no", folder.file("gba-fake-device.service")}, {},

@@ -7,10 +7,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include "tests/support/process.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -61,10 +61,9 @@ TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
   const auto outcome =
       test_support::run({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo \"$GBA_DEVICE\""}, {}, kLimit);
   EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-  std::smatch address;
-  ASSERT_TRUE(std::regex_search(outcome.output, address, std::regex("vfio-user:(@gba-[0-9a-f]{32})\n")))
-      << outcome.output;
-  EXPECT_EQ(contents(dir_.file("arguments")), "--socket " + address[1].str() + "\n");
+  const auto address = test_support::first_match(outcome.output, "vfio-user:(@gba-[0-9a-f]{32})\n");
+  ASSERT_FALSE(address.empty()) << outcome.output;
+  EXPECT_EQ(contents(dir_.file("arguments")), "--socket " + address[1] + "\n");
   EXPECT_THAT(devices(), IsEmpty());
 }
 

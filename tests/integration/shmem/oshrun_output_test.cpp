@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <sstream>
 
 #include "tests/integration/shmem/oshrun_runs.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -23,12 +23,11 @@ constexpr const char* kHalfLines =
 
 /// Counts the lines; each must match `pattern`.
 int lines_like(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
   std::istringstream stream(text);
   std::string line;
   int count = 0;
   while (std::getline(stream, line)) {
-    EXPECT_TRUE(std::regex_match(line, regex)) << line;
+    EXPECT_TRUE(test_support::matches(line, pattern)) << line;
     ++count;
   }
   return count;

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <tuple>
 
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/integration/tool/run_gba.hpp"
 #include "tests/support/job.hpp"
+#include "tests/support/text.hpp"
 #include "uapi/gba_switch_regs.h"
 
 namespace tool_test {
@@ -47,10 +47,10 @@ using Layout = std::map<std::string, std::tuple<std::uint64_t, unsigned>>;
 Layout declared_in(const std::string& header, const std::string& prefix) {
   std::ifstream file(GBA_SOURCE_DIR "/uapi/" + header);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::regex macro("#define " + prefix + R"((\w+) (0x[0-9a-f]+)u +/\* (4|8)?)");
+  const std::string macro = "#define " + prefix + R"((\w+) (0x[0-9a-f]+)u +/\* (4|8)?)";
   Layout layout;
-  for (std::sregex_iterator match(text.begin(), text.end(), macro), end; match != end; ++match) {
-    layout[(*match)[1]] = {std::stoull((*match)[2], nullptr, 16), (*match)[3] == "4" ? 4 : 8};
+  for (const auto& match : test_support::all_matches(text, macro)) {
+    layout[match[1]] = {std::stoull(match[2], nullptr, 16), match[3] == "4" ? 4 : 8};
   }
   return layout;
 }

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "base/fd.hpp"
 #include "tests/integration/tool/run_gba.hpp"
 #include "tests/support/job.hpp"
+#include "tests/support/text.hpp"
 
 namespace tool_test {
 namespace {
@@ -37,10 +37,10 @@ class Listener {
   explicit Listener(const std::string& command, const std::string& device, const std::vector<std::string>& more = {})
       : process_(line(command, device, more)) {
     EXPECT_TRUE(process_.wait_for_output("listening on 127.0.0.1:", kLimit)) << process_.output();
-    std::smatch port;
     const std::string text = process_.output();
-    EXPECT_TRUE(std::regex_search(text, port, std::regex("listening on (127.0.0.1:[0-9]+)"))) << text;
-    address_ = port[1];
+    const auto port = test_support::first_match(text, "listening on (127.0.0.1:[0-9]+)");
+    EXPECT_FALSE(port.empty()) << text;
+    address_ = port.empty() ? "" : port[1];
   }
 
   [[nodiscard]] const std::string& address() const { return address_; }

@@ -161,7 +161,7 @@ TEST_F(ExchangeMetricsPage, SlowAndHostileClientsDoNotHoldUpPulls) {
         clients.back()->send("GET /metrics HTTP/1.1\r\nHost: a\r\n" + std::string(100'000, 'h') + "\r\n\r\n");
         break;
       case 3:
-        clients.back()->send(std::string("\0\xff\r\n\r\n\x16\x03\x01", 9) + std::string(1000, '\n'));
+        clients.back()->send(std::string("\0\xff\r\n\r\n\x16\x03\x01", 9).append(1000, '\n'));
         break;
       default:  // asks often, and takes no answer
         for (int asked = 0; asked < 100; ++asked) {

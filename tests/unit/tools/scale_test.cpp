@@ -5,10 +5,10 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/text.hpp"
 #include "tools/scale/model.hpp"
 
 namespace scale {
@@ -159,12 +159,12 @@ TEST(ScaleParameters, AWrongLineIsRefusedWithItsNumberAndKey) {
                                       {"radix 8 count", "radix: a line is a key"},
                                       {"other 8 count assumed", "there is no parameter other"},
                                       {"line_read 8 ns assumed", "line_read is repeated"}}) {
-    const std::string text = refusal(std::regex_replace(committed(), std::regex("radix [^\n]*"), line));
-    EXPECT_TRUE(std::regex_search(text, std::regex("FILE, line [0-9]+: "))) << text;
+    const std::string text = refusal(test_support::replace_all(committed(), "radix [^\n]*", line));
+    EXPECT_TRUE(test_support::has_match(text, "FILE, line [0-9]+: ")) << text;
     EXPECT_NE(text.find(message), std::string::npos) << text;
   }
   EXPECT_EQ(refusal("# one\n\nnone 1 ns assumed x\n"), "FILE, line 3: there is no parameter none");
-  EXPECT_EQ(refusal(std::regex_replace(committed(), std::regex("radix [^\n]*"), "")), "FILE has no radix");
+  EXPECT_EQ(refusal(test_support::replace_all(committed(), "radix [^\n]*", "")), "FILE has no radix");
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <regex>
 
 #include "shmem/config/options.hpp"
 #include "tests/support/job.hpp"
+#include "tests/support/text.hpp"
 
 namespace {
 
@@ -137,9 +137,8 @@ std::vector<std::string> macros_of(const std::vector<std::string>& headers) {
   const auto compiled = compile(text, "oshcc", {"-std=c11", "-E", "-dM"});
   EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
   std::vector<std::string> words;
-  const std::regex expression("#define ([A-Za-z0-9_]+)");
-  for (std::sregex_iterator i(compiled.output.begin(), compiled.output.end(), expression), end; i != end; ++i) {
-    words.push_back((*i)[1]);
+  for (const auto& match : test_support::all_matches(compiled.output, "#define ([A-Za-z0-9_]+)")) {
+    words.push_back(match[1]);
   }
   std::sort(words.begin(), words.end());
   return words;
