@@ -4,17 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
+#include "tests/support/json.hpp"
 #include "tests/vm/kernels.hpp"
 #include "tests/vm/machine.hpp"
 #include "tests/vm/scripted_guest.hpp"
 
 namespace {
 
-using Json = nlohmann::json;
+using test_support::Json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
@@ -40,7 +40,7 @@ class Tool : public testing::TestWithParam<std::string> {
   Json json(const std::string& name, int code) {
     const Said& found = said(name);
     EXPECT_EQ(found.code, code) << name << ": " << found.text;
-    auto parsed = Json::parse(found.text, nullptr, false);
+    auto parsed = Json::parse_or_null(found.text);
     EXPECT_TRUE(parsed.is_object()) << name << ": " << found.text;
     return parsed.is_object() ? parsed : Json::object();
   }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "tests/integration/fake_device/device_fixture.hpp"

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/text.hpp"
 #include "uapi/gba_switch_regs.h"
@@ -214,12 +214,12 @@ class JsonDevice : public Operations {
  protected:
   JsonDevice() : Operations({"--log-json", "--stats", "1"}) {}
   /// Every line but the first, which says that the device is ready, must be an object.
-  std::vector<nlohmann::json> lines() {
+  std::vector<test_support::Json> lines() {
     std::istringstream text(device().output());
-    std::vector<nlohmann::json> objects;
+    std::vector<test_support::Json> objects;
     for (std::string line; std::getline(text, line) && !text.eof();) {
       if (line.find("ready on") == std::string::npos) {
-        objects.push_back(nlohmann::json::parse(line));
+        objects.push_back(test_support::Json::parse(line));
       }
     }
     return objects;

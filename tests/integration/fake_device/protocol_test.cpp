@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
+#include "tests/support/json.hpp"
 
 namespace {
 
@@ -42,7 +42,7 @@ TEST_F(Protocol, VersionIsAnsweredShortWithMinorZero) {
   EXPECT_EQ(version.major, 0);
   EXPECT_EQ(version.minor, 0);
   ASSERT_EQ(reply.payload.back(), std::byte{0});
-  const auto json = nlohmann::json::parse(reinterpret_cast<const char*>(reply.payload.data()) + sizeof version);
+  const auto json = test_support::Json::parse(reinterpret_cast<const char*>(reply.payload.data()) + sizeof version);
   EXPECT_LE(json["capabilities"]["max_msg_fds"], 16);
   EXPECT_EQ(json["capabilities"]["pgsizes"], 4096);
   EXPECT_FALSE(json["capabilities"].contains("write_multiple")) << "the client did not offer it";

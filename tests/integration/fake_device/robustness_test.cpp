@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 

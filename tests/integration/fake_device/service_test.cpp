@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "tests/support/json.hpp"
 #include "tests/support/service.hpp"
 
 namespace {
@@ -29,7 +29,7 @@ class Service : public testing::Test {
   }
 
   static std::string found(const Outcome& outcome, const std::string& check) {
-    const auto report = nlohmann::json::parse(outcome.output);
+    const auto report = test_support::Json::parse(outcome.output);
     for (const auto& finding : report.at("checks")) {
       if (finding.at("check") == check) {
         return finding.at("found");
@@ -42,7 +42,7 @@ class Service : public testing::Test {
 TEST_F(Service, IsFoundByCheckWhichSaysWhatItIs) {
   const Outcome outcome = run({test_support::program("gba"), "check", "--json"});
   ASSERT_TRUE(outcome.exit.clean()) << outcome.output;
-  EXPECT_EQ(nlohmann::json::parse(outcome.output).at("device"), "/dev/gba0");
+  EXPECT_EQ(test_support::Json::parse(outcome.output).at("device"), "/dev/gba0");
   EXPECT_EQ(found(outcome, "kind"), "a process, such as gba-fake-device, behind the socket /run/gba-fake/gba0.sock");
   EXPECT_THAT(found(outcome, "opens"), HasSubstr("32 groups of up to 708 members"));
 }

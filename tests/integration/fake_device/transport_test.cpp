@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
+#include "tests/support/json.hpp"
 
 namespace {
 
@@ -237,7 +237,7 @@ TEST_F(Transport, VersionKeepsToTheLimitsOfAKnownClient) {
   EXPECT_TRUE(reply.fds.empty()) << "no twin socket";
   const char* const text = reinterpret_cast<const char*>(reply.payload.data()) + sizeof(vfio_user_version);
   EXPECT_EQ(std::strlen(text) + 1, reply.payload.size() - sizeof(vfio_user_version)) << "one string";
-  const auto json = nlohmann::json::parse(text)["capabilities"];
+  const auto json = test_support::Json::parse(text)["capabilities"];
   EXPECT_LE(json["max_msg_fds"], 16);
   EXPECT_GE(json["max_msg_fds"], 1);
   EXPECT_LE(json["max_data_xfer_size"], 64 << 20);

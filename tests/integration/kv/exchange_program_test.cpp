@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/fd.hpp"
 #include "shmemx_exchange.h"
+#include "tests/support/json.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 
@@ -214,7 +214,7 @@ TEST_F(KvExchange, UsesColoursAndTheScreenOnATerminalOnly) {
 TEST_F(KvExchange, ComparesPullsWithMemcpy) {
   const auto bench = run({"bench", "--sizes", "1024,10000", "--repeats", "1", "--json"});
   ASSERT_EQ(bench.exit.code, 0) << bench.output;
-  const auto rows = nlohmann::json::parse(bench.output);
+  const auto rows = test_support::Json::parse(bench.output);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1]["block_bytes"], 10000);
   EXPECT_GT(rows[1]["ratio"].get<double>(), 0);

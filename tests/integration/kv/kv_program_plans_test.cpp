@@ -4,26 +4,25 @@
 #include <fstream>
 #include <iterator>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/integration/kv/kv_program_jobs.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/traces.hpp"
 
 namespace {
 
 using kv_jobs::expect_failure;
 using kv_jobs::shuffle;
-using nlohmann::json;
+using test_support::Json;
 using test_support::Outcome;
 using testing::HasSubstr;
 using testing::Not;
 
 /// Runs with --json and --check, and expects success.
-json found(int pes, std::vector<std::string> arguments) {
+Json found(int pes, std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--check", "--json"});
   const Outcome outcome = shuffle(pes, "off", arguments);
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-  json result = json::parse(outcome.output, nullptr, false);
+  Json result = Json::parse_or_null(outcome.output);
   EXPECT_TRUE(result.is_object()) << outcome.output;
   EXPECT_EQ(result.value("result", ""), "PASS");
   EXPECT_EQ(result.value("checked", false), true);
@@ -44,17 +43,17 @@ TEST_P(KvTraces, AreMoreEvenAndCheaperWithTheBalancedPlan) {
                                            "--page",  "64",  "--head-dim", "8",   "--cores",  "1"};
   std::vector<std::string> balanced = arguments;
   balanced.insert(balanced.end(), {"--plan", "balanced"});
-  const json in_pairs = found(3, arguments);
-  const json even = found(3, balanced);
+  const Json in_pairs = found(3, arguments);
+  const Json even = found(3, balanced);
   EXPECT_GE(even["rounds"].size(), 5U);
   std::int64_t tokens = 0;
-  for (const json& round : even["rounds"]) {
+  for (const Json& round : even["rounds"]) {
     std::int64_t before = 0;
     std::int64_t after = 0;
-    for (const json& load : round["load_before"]) {
+    for (const Json& load : round["load_before"]) {
       before += load.get<std::int64_t>();
     }
-    for (const json& load : round["load_after"]) {
+    for (const Json& load : round["load_after"]) {
       after += load.get<std::int64_t>();
     }
     EXPECT_EQ(before, after);
@@ -63,7 +62,7 @@ TEST_P(KvTraces, AreMoreEvenAndCheaperWithTheBalancedPlan) {
   EXPECT_GT(tokens, 0);
   EXPECT_EQ(in_pairs["imbalance_before"], even["imbalance_before"]);
   EXPECT_LE(even["imbalance_after"].get<double>(), in_pairs["imbalance_after"].get<double>() / 2);
-  const auto cost = [](const json& result) {
+  const auto cost = [](const Json& result) {
     return result["bytes"].get<double>() /
            (result["imbalance_before"].get<double>() - result["imbalance_after"].get<double>());
   };
@@ -74,7 +73,7 @@ TEST(KvPlans, MoveAsWellAsCopyInAnyFormat) {
   const std::vector<std::pair<std::string, std::string>> ways{{"pair", "move"}, {"balanced", "copy"}};
   for (const std::string format : {"apart", "by-layer", "interleaved", "by-block", "latent"}) {
     for (const auto& [plan, mode] : ways) {
-      const json result = found(3, {"--format", format, "--plan",    plan, "--mode",     mode, "--layers",       "3",
+      const Json result = found(3, {"--format", format, "--plan",    plan, "--mode",     mode, "--layers",       "3",
                                     "--heads",  "1",    "--page",    "16", "--head-dim", "5",  "--element-size", "8",
                                     "--cores",  "3",    "--repeats", "1",  "--rounds",   "4"});
       EXPECT_EQ(result["setup"]["cache"]["format"], format);
@@ -85,12 +84,12 @@ TEST(KvPlans, MoveAsWellAsCopyInAnyFormat) {
                 result["blocks"].get<std::int64_t>() * 3 * (format == "latent" ? 1 : 2) * 16 * 5 * 8);
     }
   }
-  const json cleared = found(2, {"--plan", "balanced", "--mode", "move", "--page", "16", "--rounds", "2"});
+  const Json cleared = found(2, {"--plan", "balanced", "--mode", "move", "--page", "16", "--rounds", "2"});
   EXPECT_EQ(cleared["setup"]["mode"], "move");
 }
 
 TEST(KvPlans, TakeTheCachesOfModels) {
-  const json latent = found(2, {"--model", "DeepSeek-V3", "--plan", "balanced", "--rounds", "2", "--blocks", "8"});
+  const Json latent = found(2, {"--model", "DeepSeek-V3", "--plan", "balanced", "--rounds", "2", "--blocks", "8"});
   EXPECT_EQ(latent["setup"]["cache"]["head_dim"], 576);
   EXPECT_EQ(latent["setup"]["cache"]["block_bytes"], 61 * 64 * 576 * 2);
   const Outcome outcome =
@@ -100,8 +99,8 @@ TEST(KvPlans, TakeTheCachesOfModels) {
 }
 
 TEST(KvPlans, TakeAnIntervalOfTheTrace) {
-  const json all = found(2, {"--rounds", "1"});
-  const json some = found(2, {"--rounds", "1", "--from", "10", "--to", "200"});
+  const Json all = found(2, {"--rounds", "1"});
+  const Json some = found(2, {"--rounds", "1", "--from", "10", "--to", "200"});
   EXPECT_EQ(all["setup"]["requests"], 4000);
   EXPECT_GT(some["setup"]["requests"], 100);
   EXPECT_LT(some["setup"]["requests"], 2000);
@@ -116,7 +115,7 @@ TEST(KvOutputs, AreJsonAndAPlotInFiles) {
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, testing::EndsWith("kv_shuffle: PASS\n"));
   std::ifstream file(dir.file("j"));
-  const json result = json::parse(file, nullptr, false);
+  const Json result = Json::parse_or_null(file);
   EXPECT_EQ(result["rounds"].size(), 2U);
   EXPECT_GT(result["barriers"]["by_device"], 0);
   EXPECT_GT(result["barriers"]["device_us"], 0);
@@ -139,7 +138,7 @@ TEST(KvOutputs, AreJsonAfterAFailureToo) {
   const test_support::TempDir dir;
   expect_failure(shuffle(2, "off", {"--json", dir.file("j"), "--trace", dir.file("none")}), 1, "No such file");
   std::ifstream file(dir.file("j"));
-  const json result = json::parse(file, nullptr, false);
+  const Json result = Json::parse_or_null(file);
   EXPECT_EQ(result["result"], "FAIL");
   EXPECT_THAT(result["failure"].get<std::string>(), HasSubstr(dir.file("none")));
 }

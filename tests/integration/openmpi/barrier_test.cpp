@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI programs whose barriers the device does, through the component coll/gba.
+#include <filesystem>
 #include <set>
 #include <utility>
 

@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/support/job.hpp"
+#include "tests/support/json.hpp"
 
 namespace {
 
@@ -202,7 +202,7 @@ TEST(Calls, AProgramMayReturnFromMainWithoutFinalize) {
 TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   const auto shown = run({program("shmem_info"), "--json"}, {"SHMEM_GBA=off", "SMA_SYMMETRIC_SIZE=3m"});
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
-  const auto all = nlohmann::json::parse(shown.output);
+  const auto all = test_support::Json::parse(shown.output);
   EXPECT_EQ(all["schema"], 1);
   EXPECT_GT(all["variables"].size(), 10U);
   const auto& heap = all["variables"][1];
@@ -220,7 +220,7 @@ TEST(Info, TellsHowTheLibraryWasBuilt) {
   EXPECT_THAT(text.output, HasSubstr("version       " SHMEM_VERSION "\n"));
   const auto shown = run({program("shmem_info"), "--build", "--json"}, {"SHMEM_GBA=wrong"});
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
-  const auto all = nlohmann::json::parse(shown.output);
+  const auto all = test_support::Json::parse(shown.output);
   EXPECT_EQ(all["schema"], 1);
   const auto& build = all["build"];
   EXPECT_EQ(build["version"], SHMEM_VERSION);
@@ -241,8 +241,8 @@ TEST(Info, TellsWhereEachValueComesFrom) {
   const std::vector<std::string> variables{"SHMEM_CONFIG_FILE=" + file, "SMA_SYMMETRIC_SIZE=3m", "SHMEM_INFO=1"};
   const auto shown = run({program("shmem_info"), "--json"}, variables);
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
-  const auto all = nlohmann::json::parse(shown.output);
-  EXPECT_EQ(all["configuration_files"], (nlohmann::json{{{"path", file}, {"state", "read"}}}));
+  const auto all = test_support::Json::parse(shown.output);
+  EXPECT_EQ(all["configuration_files"], test_support::Json::parse(R"([{"path": ")" + file + R"(", "state": "read"}])"));
   std::map<std::string, std::string> found;
   for (const auto& variable : all["variables"]) {
     found[variable["name"]] = variable["value"].get<std::string>() + " " + variable["from"].get<std::string>();
@@ -279,11 +279,11 @@ TEST(Info, ReadsTheFileInTheUsersFolder) {
   const std::string file = dir.file("libshmem.conf");
   const std::vector<std::string> command{"/usr/bin/env", "-u", "SHMEM_CONFIG_FILE", program("shmem_info"), "--json"};
   const auto shown = run(command, {"XDG_CONFIG_HOME=" + dir.path()});
-  const auto all = nlohmann::json::parse(shown.output);
+  const auto all = test_support::Json::parse(shown.output);
   const auto& files = all["configuration_files"];
   ASSERT_EQ(files.size(), 2U) << files;
   EXPECT_EQ(files[0]["path"], "/etc/libshmem.conf");
-  EXPECT_EQ(files[1], (nlohmann::json{{"path", file}, {"state", "read"}}));
+  EXPECT_EQ(files[1], test_support::Json::parse(R"({"path": ")" + file + R"(", "state": "read"})"));
   EXPECT_THAT(shown.output, HasSubstr(file + ":1"));
 }
 
@@ -300,7 +300,7 @@ TEST(Info, OfASetUserIdProgramReadsNoFileOfTheUser) {
   ASSERT_EQ(::chown(copy.c_str(), kNobody, kNobody), 0);
   ASSERT_EQ(::chmod(copy.c_str(), 04755), 0);
   const auto shown = run({copy, "--json"}, {"SHMEM_CONFIG_FILE=/no/such/file", "XDG_CONFIG_HOME=" + dir.path()});
-  const auto all = nlohmann::json::parse(shown.output);
+  const auto all = test_support::Json::parse(shown.output);
   ASSERT_EQ(all["configuration_files"].size(), 1U) << shown.output;
   EXPECT_EQ(all["configuration_files"][0]["path"], "/etc/libshmem.conf");
 }
@@ -310,11 +310,11 @@ TEST(Info, OfAJobCanBeJsonLines) {
                        {"SHMEM_INFO=json", "SHMEM_BARRIER_ALGORITHM=central_counter", "SHMEM_HOST_ID=\"\xff"});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   std::istringstream lines(job.output);
-  std::map<std::string, nlohmann::json> events;
+  std::map<std::string, test_support::Json> events;
   for (std::string line; std::getline(lines, line);) {
     EXPECT_EQ(line.find("shmem:"), std::string::npos) << line;
     if (line.front() == '{') {
-      const auto event = nlohmann::json::parse(line);
+      const auto event = test_support::Json::parse(line);
       EXPECT_EQ(event["schema"], 1);
       events.emplace(event["event"], event);
     }

@@ -6,14 +6,14 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/job.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
-using nlohmann::json;
+using test_support::Json;
 using test_support::oshrun;
 using test_support::run;
 using test_support::Seconds;
@@ -23,9 +23,9 @@ using test_support::test_program;
 constexpr int kPes = 3;
 constexpr int kRounds = 200;
 
-json read(const std::string& path) {
+Json read(const std::string& path) {
   std::ifstream file(path);
-  return json::parse(file);
+  return Json::parse(file);
 }
 
 class Trace : public testing::TestWithParam<const char*> {};
@@ -36,15 +36,16 @@ TEST_P(Trace, HasEveryBarrierOfEveryPe) {
   const auto job = run(oshrun(kPes, GetParam(), {test_program("barrier_pes"), std::to_string(kRounds)}),
                        {"SHMEM_TRACE=" + path}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
-  std::map<int, std::map<std::uint64_t, json>> barriers;  // by PE and number
+  std::map<int, std::map<std::uint64_t, Json>> barriers;  // by PE and number
   std::map<int, std::string> names;
   for (const auto& event : read(path)) {
     if (event["name"] == "process_name") {
-      names[event["pid"]] = event["args"]["name"];
+      names[event["pid"].get<int>()] = event["args"]["name"];
     } else if (event["ph"] == "X") {
       EXPECT_EQ(event["args"]["team"], 0);
       EXPECT_GE(event["ts"], 0.0);
-      EXPECT_TRUE(barriers[event["pid"]].emplace(event["args"]["number"], event).second);
+      const auto number = event["args"]["number"].get<std::uint64_t>();
+      EXPECT_TRUE(barriers[event["pid"].get<int>()].emplace(number, event).second);
     }
   }
   ASSERT_EQ(barriers.size(), kPes);
@@ -52,7 +53,7 @@ TEST_P(Trace, HasEveryBarrierOfEveryPe) {
   for (const auto& [number, event] : barriers[0]) {
     for (int pe = 1; pe < kPes; ++pe) {
       ASSERT_EQ(barriers[pe].count(number), 1U) << number;
-      const json& theirs = barriers[pe][number];
+      const Json& theirs = barriers[pe][number];
       EXPECT_EQ(theirs["args"]["last"], event["args"]["last"]);
       EXPECT_EQ(theirs["args"]["path"], event["args"]["path"]);
       // No PE leaves a barrier before the last one has entered it.

@@ -88,7 +88,7 @@ TEST_F(Groups, NamesTheMembersThatHaveNotJoined) {
   gba_group_arrive(member.get(), 1);
   const Json group = wait_for("waiting");
   EXPECT_EQ(group.at("missing").size(), 299U);
-  EXPECT_EQ(group.at("missing")[0], (Json{{"member", 0}, {"port", nullptr}}));
+  EXPECT_EQ(group.at("missing")[0], Json::parse(R"({"member": 0, "port": null})"));
   EXPECT_THAT(
       gba({"groups", path(), "--interval", "0.01"}).output,
       HasSubstr("missing: members 0 (no port), 1 (no port), 2 (no port), 3 (no port), 4 (no port), 5 (no port), "
@@ -126,7 +126,7 @@ TEST_F(Groups, SaysWhyAGroupIsInError) {
   ASSERT_NE(status.ports[1], GBA_NO_PORT) << other.output();
   other.signal(SIGKILL);
   const Json group = wait_for("error");
-  EXPECT_EQ(group.at("error"), (Json{{"code", "LEAVE"}, {"member", 1}}));
+  EXPECT_EQ(group.at("error"), Json::parse(R"({"code": "LEAVE", "member": 1})"));
   EXPECT_THAT(gba({"groups", path(), "--interval", "0.01"}).output, HasSubstr("LEAVE of member 1 (no port)"));
 }
 
@@ -180,7 +180,7 @@ class OnePort : public Groups {
     EXPECT_EQ(result.at("seen_by"), ::getpid());
     ASSERT_EQ(result.at("groups").size(), 1U) << result;
     EXPECT_EQ(result.at("groups")[0].at("state"), "waiting");
-    EXPECT_EQ(result.at("groups")[0].at("missing"), (Json::array({{{"member", 1}, {"port", nullptr}}})));
+    EXPECT_EQ(result.at("groups")[0].at("missing"), Json::parse(R"([{"member": 1, "port": null}])"));
   }
 
   /// The names of this process's status sockets, each with its '@'.

@@ -78,7 +78,7 @@ TEST(ReportWithoutADevice, SaysWhatItCouldNotRead) {
   EXPECT_THAT(all["check"], HasSubstr("there is no /no/such"));
   EXPECT_THAT(all["limits"], HasSubstr("open files"));
   EXPECT_EQ(all.count("device"), 0U);
-  EXPECT_THAT(report.at("not_read"), testing::Contains("device: there is no /no/such"));
+  EXPECT_THAT(report.at("not_read").get<std::vector<std::string>>(), testing::Contains("device: there is no /no/such"));
 }
 
 class ReportOfABusyDevice : public driver_test::BarrierTest {

@@ -26,7 +26,7 @@ constexpr test_support::Seconds kLimit{60};
 /// The object in a text that has other lines too.
 Json json_in(const std::string& text) {
   const auto begin = text.find('{');
-  auto json = begin == std::string::npos ? Json() : Json::parse(text.substr(begin), nullptr, false);
+  auto json = begin == std::string::npos ? Json() : Json::parse_or_null(text.substr(begin));
   EXPECT_TRUE(json.is_object()) << text;
   return json;
 }
@@ -68,7 +68,7 @@ void expect_percentiles(const Json& ns) {
   double last = 1;
   for (const auto* name : {"min", "p50", "p90", "p99", "p99.9", "max"}) {
     EXPECT_GE(ns.at(name).get<double>(), last) << ns;
-    last = ns.at(name);
+    last = ns.at(name).get<double>();
   }
 }
 

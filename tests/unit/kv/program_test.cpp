@@ -2,8 +2,7 @@
 // The parts of the program kv_shuffle that need no PEs: its command line, models, results, JSON and picture.
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/support/json.hpp"
 #include "tools/kv_shuffle/round_planner.hpp"
 
 namespace {
@@ -169,13 +168,13 @@ TEST(KvResults, AreMeansAndMediansOfTheRounds) {
 }
 
 TEST(KvJson, HoldsTheResults) {
-  const auto json = nlohmann::json::parse(kv_program::to_json(options({"--model", "Qwen2.5-7B"}), some_results()));
+  const auto json = test_support::Json::parse(kv_program::to_json(options({"--model", "Qwen2.5-7B"}), some_results()));
   EXPECT_EQ(json["result"], "PASS");
   EXPECT_EQ(json["failure"], nullptr);
   EXPECT_EQ(json["setup"]["model"], "Qwen2.5-7B");
   EXPECT_EQ(json["setup"]["cache"]["kv_heads"], 4);
   EXPECT_EQ(json["setup"]["trace"], "a <trace> & more");
-  EXPECT_EQ(json["load_before"], (std::vector<double>{20, 10}));
+  EXPECT_EQ(json["load_before"], test_support::Json::parse("[20, 10]"));
   EXPECT_EQ(json["imbalance_before"], 0.25);
   EXPECT_EQ(json["blocks"], 30);
   EXPECT_EQ(json["blocks_spared"], 1);
@@ -185,14 +184,14 @@ TEST(KvJson, HoldsTheResults) {
   EXPECT_EQ(json["barriers"]["by_software"], 7);
   EXPECT_EQ(json["barriers"]["device_us"], nullptr);
   EXPECT_EQ(json["rounds"].size(), 2U);
-  EXPECT_EQ(json["rounds"][0]["load_after"], (std::vector<int>{20, 20}));
+  EXPECT_EQ(json["rounds"][0]["load_after"], test_support::Json::parse("[20, 20]"));
   EXPECT_EQ(json["rounds"][1]["gb_per_s"], nullptr);
 }
 
 TEST(KvJson, HoldsAFailureWithoutResults) {
   Results results;
   results.failure = "no \xff memory";
-  const auto json = nlohmann::json::parse(kv_program::to_json({}, results));
+  const auto json = test_support::Json::parse(kv_program::to_json({}, results));
   EXPECT_EQ(json["result"], "FAIL");
   EXPECT_THAT(json["failure"].get<std::string>(), HasSubstr("memory"));
   EXPECT_EQ(json["gb_per_s"], nullptr);

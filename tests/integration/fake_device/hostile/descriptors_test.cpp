@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "tests/integration/fake_device/hostile/bystanders.hpp"
 

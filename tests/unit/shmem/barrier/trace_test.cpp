@@ -8,17 +8,17 @@
 
 #include <clocale>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
+#include "tests/support/json.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
 
-using nlohmann::json;
 using shmem::Trace;
 using shmem::TraceFile;
+using test_support::Json;
 
 class TraceTest : public testing::Test {
  protected:
@@ -30,7 +30,7 @@ class TraceTest : public testing::Test {
     return all.str();
   }
   /// Throws if the file is not valid JSON.
-  [[nodiscard]] json read() const { return json::parse(text()); }
+  [[nodiscard]] Json read() const { return Json::parse(text()); }
 
   test_support::TempDir dir_;
 };
@@ -95,13 +95,13 @@ TEST_F(TraceTest, DescribesABarrier) {
   const auto& barrier = all[3];
   EXPECT_EQ(barrier["ph"], "X");
   EXPECT_EQ(barrier["pid"], 3);
-  EXPECT_DOUBLE_EQ(barrier["ts"], 1034.056);
-  EXPECT_DOUBLE_EQ(barrier["dur"], 0.511);
+  EXPECT_DOUBLE_EQ(barrier["ts"].get<double>(), 1034.056);
+  EXPECT_DOUBLE_EQ(barrier["dur"].get<double>(), 0.511);
   EXPECT_EQ(barrier["args"]["team"], 5);
   EXPECT_EQ(barrier["args"]["number"], 17);
   EXPECT_EQ(barrier["args"]["path"], "gba");
   EXPECT_EQ(barrier["args"]["last"], 6);
-  EXPECT_DOUBLE_EQ(barrier["args"]["skew_us"], 1.007);
+  EXPECT_DOUBLE_EQ(barrier["args"]["skew_us"].get<double>(), 1.007);
 }
 
 TEST_F(TraceTest, WritesBeforeItsBufferGrowsLarge) {
