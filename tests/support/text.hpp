@@ -8,7 +8,7 @@
 
 namespace test_support {
 
-/// A match: its whole text, then its groups. Empty if there is none.
+/// The whole text of a match, then that of each of its groups. It is empty if nothing matches.
 using Match = std::vector<std::string>;
 
 /// True if the whole text matches `pattern`.
