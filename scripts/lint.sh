@@ -65,6 +65,8 @@ handle_help_option "$@"
 build_dir="$(cd "$1" 2>/dev/null && pwd)" || die "no such folder: $1"
 [[ -f "$build_dir/compile_commands.json" ]] ||
   die "no compile_commands.json in $build_dir; configure it first: scripts/build.sh"
+! grep -q '^CMAKE_UNITY_BUILD:.*=ON$' "$build_dir/CMakeCache.txt" ||
+  die "$build_dir compiles files together, but each is checked alone: cmake -B $build_dir -DCMAKE_UNITY_BUILD=OFF"
 database="$(mktemp -d)"
 trap 'rm -rf "$database"' EXIT
 cd "$ROOT"

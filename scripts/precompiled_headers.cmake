@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The standard library's headers take half of the time to compile a source file. They are compiled once for libraries,
 # once for programs, once for those that tests start and, with GoogleTest's, once for tests, since a precompiled header
-# can only be used with the same compiler options. Every source file still includes what it uses: the package preset has
-# no precompiled headers.
+# can only be used with the same compiler options. Every source file still includes what it uses: scripts/lint.sh and the
+# package preset have no precompiled headers.
 
 set(standard_headers <algorithm> <array> <atomic> <cerrno> <chrono> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring>
   <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view> <system_error> <thread>

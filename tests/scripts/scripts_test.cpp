@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace {
 
 using test_support::run;
+using test_support::TempDir;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -94,6 +96,15 @@ TEST(Lint, NamesAMissingBuildFolder) {
   const auto outcome = run({source("scripts/lint.sh"), "/no/such/folder"});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("no such folder: /no/such/folder"));
+}
+
+TEST(Lint, NeedsABuildOfSingleFiles) {
+  const TempDir build;
+  std::ofstream(build.file("compile_commands.json")) << "[]\n";
+  std::ofstream(build.file("CMakeCache.txt")) << "CMAKE_UNITY_BUILD:UNINITIALIZED=ON\n";
+  const auto outcome = run({source("scripts/lint.sh"), build.path()});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("compiles files together, but each is checked alone"));
 }
 
 TEST(Ci, RunsOnlyTheTestScript) {
