@@ -93,7 +93,8 @@ class Network : public Background {
   Result<void> quiet() { return quiet(PeChoice()); }
 
   // Messages of one tag from one PE to another stay in order. A receive takes a message of exactly that PE and tag. A
-  // message of another length than `bytes` is an Error, and is never written beyond them.
+  // message of another length than `bytes` is an Error, and is never written beyond them. What has come from a PE that
+  // was lost since can still be received.
   /// Starts only: the caller leaves `from` alone until wait().
   virtual Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) = 0;
   virtual Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) = 0;

@@ -34,13 +34,14 @@ Result<std::uint64_t> UcxMessages::start(bool receive, int pe, std::uint64_t tag
   const auto held = peers_.lock();
   // Receives need an endpoint too: only that reports the loss of the sender.
   auto peer = peers_.reach(pe, receive ? OpText{"receive", bytes, "from"} : OpText{"send", bytes, "to"});
-  if (!peer) {
+  const bool lost = !peer && peer.error().code == std::errc::connection_reset;
+  if (!peer && !(receive && lost && has_come_from(pe, tag))) {
     return peer.error();
   }
 
   Message& message = take();
   message.receive = receive;
-  message.peer = *peer;
+  message.peer = &peers_.at(pe);
   message.bytes = bytes;
   message.tag = tag;
   message.status = UCS_OK;
@@ -49,7 +50,7 @@ Result<std::uint64_t> UcxMessages::start(bool receive, int pe, std::uint64_t tag
   void* request = call_ucx(message, memory);
   if (UCS_PTR_IS_ERR(request)) {
     const auto status = UCS_PTR_STATUS(request);
-    auto error = peers_.error(**peer, status, op_of(message));
+    auto error = peers_.error(*message.peer, status, op_of(message));
     give_back(message);
     return error;
   }
@@ -64,8 +65,7 @@ void* UcxMessages::call_ucx(Message& message, void* memory) {
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   parameters.user_data = &message;
-  const auto sender = static_cast<std::uint64_t>(message.receive ? message.peer->pe : me_);
-  const std::uint64_t tag = ((sender << 48) | message.tag) ^ job_;
+  const std::uint64_t tag = ucx_tag(message.receive ? message.peer->pe : me_, message.tag);
   if (!message.receive) {
     parameters.cb.send = on_sent;
     return worker_.calls().tag_send_nbx(message.peer->endpoint, memory, message.bytes, tag, &parameters);
@@ -185,6 +185,11 @@ bool UcxMessages::has_come(const TagPattern& pattern) const {
   ucp_tag_recv_info_t info{};
   const std::uint64_t mask = pattern.mask & (kTags - 1);  // from any sender
   return worker_.calls().tag_probe_nb(worker_.worker(), pattern.tag ^ job_, mask, 0, &info) != nullptr;
+}
+
+bool UcxMessages::has_come_from(int pe, std::uint64_t tag) const {
+  ucp_tag_recv_info_t info{};
+  return worker_.calls().tag_probe_nb(worker_.worker(), ucx_tag(pe, tag), ~std::uint64_t{0}, 0, &info) != nullptr;
 }
 
 bool UcxMessages::is_interrupted(const Message& message) const {

@@ -65,6 +65,10 @@ class UcxMessages {
 
   Result<std::uint64_t> start(bool receive, int pe, std::uint64_t tag, void* memory, std::size_t bytes);
   void* call_ucx(Message& message, void* memory);
+  [[nodiscard]] std::uint64_t ucx_tag(int sender, std::uint64_t tag) const {
+    return (static_cast<std::uint64_t>(sender) << 48 | tag) ^ job_;
+  }
+  [[nodiscard]] bool has_come_from(int pe, std::uint64_t tag) const;
   // REQUIRES: the lock of the peers.
   Message& take();
   void give_back(Message& message);

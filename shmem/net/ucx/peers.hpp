@@ -59,6 +59,7 @@ class UcxPeers {
 
   /// The peer, connected; an Error if it is lost. REQUIRES: lock().
   Result<UcxPeer*> reach(int pe, const OpText& op);
+  [[nodiscard]] UcxPeer& at(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
   /// An Error unless `bytes` at `place` lie in that PE's segment.
   Result<void> check(const RemotePlace& place, std::size_t bytes) const;
   /// REQUIRES: check() has found it.

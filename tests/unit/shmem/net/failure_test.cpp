@@ -388,45 +388,6 @@ TEST_P(OneSidedFailureTest, ReadsNothingAfterAPutThatFailed) {
 
 INSTANTIATE_TEST_SUITE_P(By, OneSidedFailureTest, ::testing::Bool(), testing::name_of_way);
 
-TEST_F(NetworkFailureTest, CancelsMessagesUnderWay) {
-  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
-    std::uint64_t value = 0;
-    const std::uint64_t mine = 5;
-    std::string text;
-    if (me.pe == 0) {
-      const auto given_up = me.network->start_receive(1, 3, &value, sizeof value);
-      me.network->cancel(given_up.value());
-      if (me.network->wait(*given_up)) {
-        text += "its number is still of use; ";
-      }
-      me.network->cancel(*given_up);
-      me.barrier();
-      std::uint64_t again = 0;
-      const auto received = me.network->start_receive(1, 3, &again, sizeof again);
-      text += problem_of(me.network->wait(received.value()));
-      if (value != 0 || again != 5) {
-        text += "given to a receive that was given up; ";
-      }
-      me.barrier();
-      me.barrier();  // PE 1 still needs this PE for its large message
-      return text;
-    }
-    me.barrier();
-    const auto sent = me.network->start_send(0, 3, &mine, sizeof mine);
-    text += problem_of(me.network->wait(sent.value()));
-    me.barrier();
-    // This message is never received, and it cannot be cancelled without the connection.
-    const auto large = me.network->start_send(0, 4, me.heap.data(), kLarge);
-    me.network->cancel(large.value());
-    if (me.network->start_send(0, 4, &mine, sizeof mine)) {
-      text += "the connection is still there; ";
-    }
-    me.barrier();
-    return text;
-  });
-  EXPECT_THAT(texts, Each(IsEmpty()));
-}
-
 /// A receive and a quiet that timed out can be tried again; a late message goes to the next receive.
 TEST_F(NetworkFailureTest, LosesNoPeByATimedOutReceiveOrQuiet) {
   const auto short_limit = [](NetworkSettings& settings) { settings.limit = milliseconds{100}; };
@@ -496,37 +457,6 @@ TEST_F(NetworkFailureTest, EndsWhenTheJobIsEnded) {
     EXPECT_THAT(texts[0],
                 AllOf(HasSubstr("PE 1 (on kiwi): the job was ended: out of patience"), Not(HasSubstr("code:"))));
   }
-}
-
-TEST_F(NetworkFailureTest, ReportsAMessageOfAnotherLength) {
-  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
-    constexpr std::size_t kSent[] = {100, 100, 300000, 300000, 8};
-    constexpr std::size_t kExpected[] = {99, 101, 200000, 300001, 8};
-    std::string text;
-    for (std::size_t i = 0; i < std::size(kSent); ++i) {
-      if (me.pe == 1) {
-        const auto sent = me.network->start_send(0, i, me.heap.data(), kSent[i]);
-        (void)me.network->wait(sent.value());  // UCX does not report the wrong length to the sender
-        continue;
-      }
-      std::memset(me.heap.data(), 0x5a, kSent[i] + kExpected[i]);
-      const auto received = me.network->start_receive(1, i, me.heap.data(), kExpected[i]);
-      const auto result = me.network->wait(received.value());
-      if (kSent[i] == kExpected[i]) {
-        text += problem_of(result);
-      } else if (result || result.error().code != std::errc::message_size) {
-        text += std::to_string(kSent[i]) + " as " + std::to_string(kExpected[i]) + ": " + text_of(result) + "; ";
-      } else if (result.error().text.find("PE 1 (on kiwi)") == std::string::npos) {
-        text += result.error().text;
-      }
-      if (*me.heap_at(kExpected[i]) != std::byte{0x5a}) {
-        text += "written beyond; ";
-      }
-    }
-    me.barrier();
-    return text;
-  });
-  EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
 TEST_F(NetworkFailureTest, RefusesPlacesOutsideSegmentsOrOnThisPe) {
