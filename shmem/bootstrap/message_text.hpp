@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shmem {
@@ -31,6 +32,12 @@ inline std::string run_list(const std::vector<int>& numbers) {
 /// "PE 3", "PEs 0, 2-5, 7".
 inline std::string pe_list(const std::vector<int>& pes) {
   return (pes.size() == 1 ? "PE " : "PEs ") + run_list(pes);
+}
+
+/// What an Error says, to be put into the text of another one.
+inline std::string_view without_prefix(std::string_view text) {
+  constexpr std::string_view kPrefix = "shmem: ";
+  return text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;
 }
 
 /// "120 s", "0.150 s".

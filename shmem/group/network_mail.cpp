@@ -9,8 +9,6 @@
 namespace shmem {
 namespace {
 
-/// Sets the tags of messages apart from those of collective calls.
-constexpr std::uint64_t kMail = std::uint64_t{1} << 47;
 constexpr std::chrono::milliseconds kPollEach{1};
 
 }  // namespace
@@ -25,7 +23,7 @@ Result<std::uint64_t> NetworkMail::begin(const Message& message) {
                             "certain PE, not from any",
                             me_));
   }
-  const std::uint64_t tag = kMail | static_cast<std::uint32_t>(message.tag);
+  const std::uint64_t tag = group_tags::kMail | static_cast<std::uint32_t>(message.tag);
   return message.way == Message::Way::kSend ? network_.start_send(message.peer, tag, message.data, message.size)
                                             : network_.start_receive(message.peer, tag, message.data, message.size);
 }
@@ -49,8 +47,8 @@ void NetworkMail::post(const MessagePointer& message) {
   announce();
 }
 
-/// Once over.
-std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one) {
+/// Once over. `notices`: some have come.
+std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one, bool notices) {
   const auto done = network_.test(one.request);
   if (!done) {
     return explained(*one.message, done.error());
@@ -58,10 +56,15 @@ std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one) {
   if (*done) {
     return Result<void>();
   }
-  if (Clock::now() < one.message->deadline) {
+  const bool alone = notices && notices_.has_come(one.message->peer);
+  if (!alone && Clock::now() < one.message->deadline) {
     return std::nullopt;
   }
   network_.cancel(one.request);
+  if (alone) {
+    return fail(std::errc::connection_reset,
+                fmt::format("shmem: PE {}: PE {} is lost: it has given the group up", me_, one.message->peer));
+  }
   return fail(std::errc::timed_out,
               fmt::format("shmem: PE {}: a message {} PE {} was not completed in time", me_,
                           one.message->way == Message::Way::kSend ? "to" : "from", one.message->peer));
@@ -70,8 +73,9 @@ std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one) {
 /// True if a message is over.
 bool NetworkMail::poll() {
   bool any = false;
+  const bool notices = !under_way_.empty() && notices_.has_come();
   for (auto one = under_way_.begin(); one != under_way_.end();) {
-    const auto outcome = outcome_of(*one);
+    const auto outcome = outcome_of(*one, notices);
     if (outcome) {
       end(*one->message, *outcome);
       any = true;

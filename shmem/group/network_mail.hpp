@@ -11,6 +11,7 @@
 
 #include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/group/mail.hpp"
+#include "shmem/group/notices.hpp"
 #include "shmem/net/network.hpp"
 
 namespace shmem {
@@ -19,8 +20,8 @@ namespace shmem {
 /// over at once, and while any thread waits for one.
 class NetworkMail {
  public:
-  /// `network` outlives stop().
-  NetworkMail(Network& network, int me) : network_(network), me_(me) {}
+  /// `network` and `notices` outlive stop().
+  NetworkMail(Network& network, const Notices& notices, int me) : network_(network), notices_(notices), me_(me) {}
   NetworkMail(const NetworkMail&) = delete;
   NetworkMail& operator=(const NetworkMail&) = delete;
   ~NetworkMail() {
@@ -43,7 +44,7 @@ class NetworkMail {
   // Under mutex_.
   Result<std::uint64_t> begin(const Message& message);
   bool poll();
-  std::optional<Result<void>> outcome_of(const UnderWay& one);
+  std::optional<Result<void>> outcome_of(const UnderWay& one, bool notices);
   [[nodiscard]] Error explained(const Message& message, const Error& error) const;
   void end(Message& message, const Result<void>& outcome);
 
@@ -52,6 +53,7 @@ class NetworkMail {
   void announce();
 
   Network& network_;
+  const Notices& notices_;
   const int me_;
   std::mutex mutex_;
   std::condition_variable posted_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/layout/job.hpp"
 
 namespace shmem {
@@ -14,6 +15,7 @@ constexpr std::chrono::seconds kGoodbye{1};
 NetworkSettings settings_of(const Whereabouts& where, const Options& options, int me, int size, YieldWatch* watch) {
   NetworkSettings settings{.segments = {}, .is_remote = {}, .names = {}};
   settings.policy = policy_on(where.nodes, static_cast<int>(where.nodes.here.size()), where.processors, watch);
+  settings.interrupts = Notices::interrupts;
   settings.rdma_only = options.network_require == NetworkUse::kRdma;
   for (int pe = 0; pe < size; ++pe) {
     settings.is_remote.push_back(pe != me);
@@ -41,7 +43,8 @@ Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& opt
     return network.error();
   }
   network_ = *std::move(network);
-  mail_ = std::make_unique<NetworkMail>(*network_, bootstrap_->rank());
+  notices_ = std::make_unique<Notices>(*network_, bootstrap_->rank(), size());
+  mail_ = std::make_unique<NetworkMail>(*network_, *notices_, bootstrap_->rank());
   collectives_ = std::make_unique<MessageCollectives>(*network_, bootstrap_->rank(), size());
   // The first call connects each member with each: later on a closed connection means that a member has gone.
   return collectives_->run(StagedCall{}, options.bootstrap_timeout);
@@ -50,6 +53,9 @@ Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& opt
 SpanningGroup::~SpanningGroup() {
   if (!failed_ && collectives_) {
     static_cast<void>(collectives_->run(StagedCall{}, kGoodbye));
+  }
+  if (notices_) {
+    notices_->take();
   }
   collectives_.reset();
   mail_.reset();
@@ -66,22 +72,46 @@ Result<void> SpanningGroup::begin() {
   for (int look = 0, idle = 0; look < kMost && idle < kIdle; ++look) {
     idle += network_->advance() ? 0 : 1;
   }
+  if (notices_->has_come()) {
+    return fail(std::errc::owner_dead, "shmem: a member has given the group up");
+  }
   const auto lost = network_->lost();
   return lost ? Result<void>(*lost) : Result<void>();
 }
 
 /// The Error of a collective call, with running_ held.
 Error SpanningGroup::failure_of(const Error& error) {
-  Error told = in_ranks(error);
-  if (!failed_ && (!collectives_ || collectives_->has_failed() || network_->lost())) {
-    failed_ = told;
-    collectives_.reset();
-    if (mail_) {
-      mail_->stop(told);
-    }
-    network_.reset();
+  if (failed_ ||
+      (network_ && collectives_ && !collectives_->has_failed() && !network_->lost() && !notices_->has_come())) {
+    return in_ranks(error);
   }
-  return told;
+  Error cause = error;
+  if (network_) {
+    const auto notice = notices_->take();
+    cause = cause_of(error, notice);
+    notices_->send(notice ? notice->why : cause.text);
+  }
+  failed_ = in_ranks(cause);
+  collectives_.reset();
+  if (mail_) {
+    mail_->stop(*failed_);
+  }
+  notices_.reset();
+  network_.reset();
+  return *failed_;
+}
+
+/// Members give up one after the other, and each closes its connections: what failed first is the cause.
+Error SpanningGroup::cause_of(const Error& error, const std::optional<Notices::Notice>& notice) const {
+  if (error.code != std::errc::connection_reset && error.code != std::errc::owner_dead) {
+    return error;
+  }
+  if (notice) {
+    return fail(std::errc::connection_reset,
+                fmt::format("shmem: PE {}: PE {} is lost: it has given the group up: {}", bootstrap_->rank(),
+                            notice->from, without_prefix(notice->why)));
+  }
+  return network_->lost().value_or(error);
 }
 
 Result<void> SpanningGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {

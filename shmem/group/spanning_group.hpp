@@ -10,11 +10,13 @@
 #include "shmem/collective/message_collectives.hpp"
 #include "shmem/group/group.hpp"
 #include "shmem/group/network_mail.hpp"
+#include "shmem/group/notices.hpp"
 #include "shmem/net/network.hpp"
 
 namespace shmem {
 
-/// All members are connected from the start. One that fails, or ends, closes its connections, which the others notice.
+/// All members are connected from the start. One that fails tells the others why. One that ends closes its connections,
+/// which the others notice when they send to it.
 class SpanningGroup final : public Group {
  public:
   /// Collective. `where`: members are on several nodes.
@@ -38,12 +40,14 @@ class SpanningGroup final : public Group {
   Result<void> connect(const Whereabouts& where, const Options& options);
   [[nodiscard]] Result<void> begin();
   Error failure_of(const Error& error);
+  [[nodiscard]] Error cause_of(const Error& error, const std::optional<Notices::Notice>& notice) const;
 
   const std::unique_ptr<StoreBootstrap> bootstrap_;
   const std::string nodes_;                  // "PEs 0, 1 are on kiwi, PE 2 is on lemon"
   std::unique_ptr<YieldWatch> yield_watch_;  // of the network
   std::mutex running_;
   std::unique_ptr<Network> network_;  // none once the group has failed; as the next one
+  std::unique_ptr<Notices> notices_;
   std::unique_ptr<MessageCollectives> collectives_;
   std::unique_ptr<NetworkMail> mail_;  // stays; stopped before the network goes
   std::uint64_t calls_ = 0;

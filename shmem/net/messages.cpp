@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
+
+#include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem {
 namespace {
@@ -24,9 +25,8 @@ void Messages::give_up() {
 
 Error Messages::fail_all(const Message& message, const Error& error) {
   give_up();
-  constexpr std::string_view kPrefix = "shmem: ";  // the call adds it
-  const std::size_t begin = error.text.starts_with(kPrefix) ? kPrefix.size() : 0;
-  failed_ = fail(error.code, fmt::format("{}: {}", text_of(message.pe, message.sent), error.text.substr(begin)));
+  // The call adds the prefix.
+  failed_ = fail(error.code, fmt::format("{}: {}", text_of(message.pe, message.sent), without_prefix(error.text)));
   return *failed_;
 }
 

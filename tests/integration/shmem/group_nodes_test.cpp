@@ -113,6 +113,33 @@ TEST_F(GroupOnNodes, ATimeoutNamesTheRankThatDidNotCome) {
   });
 }
 
+/// Rank 1 and its message wait without a limit for rank 2, which comes only when they have ended.
+TEST_F(GroupOnNodes, AMemberThatGivesUpEndsTheWaitsOfTheOthers) {
+  const SharedCount told;
+  expect("", 3, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    if (rank == 0) {
+      call.timeout_ns = 200'000'000;
+      return expect_failure(group, call, ETIMEDOUT, {"rank 2 (on "});
+    }
+    std::string bad;
+    if (rank == 1) {
+      Bytes data(64);
+      Mail mail;
+      mail.receive(group, data, 0, 3, 0);
+      if (shmemx_group_message_wait(mail.message) != -ECONNRESET) {
+        bad = std::string("message: ") + shmemx_error_text();
+      }
+    }
+    while (rank == 2 && told.get() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    bad += expect_failure(group, call, ECONNRESET, {"rank 0 is lost: it has given the group up", "timed out after"});
+    told.add();
+    return bad;
+  });
+}
+
 TEST_F(GroupOnNodes, MessagesAreMatchedByTagInAnyOrderAndSize) {
   expect("", 2, [](shmemx_group_t* group, int rank, int /*size*/) { return check_messages(group, rank, false); });
 }
