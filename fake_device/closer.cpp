@@ -107,6 +107,7 @@ struct Closer::State {
   /// Returns what is to be notified, if anything.
   [[nodiscard]] std::condition_variable* add(std::list<ClosingItem>& item) {
     ClosingLane& lane = lane_of(item.front());
+    item.front().account->waiting += item.front().fd ? 1 : 0;
     lane.queue.splice(lane.queue.end(), item);
     ++lane.behind;
     ++waiting;
@@ -292,6 +293,7 @@ void Closer::close_next(State& state, std::unique_lock<std::mutex>& lock) {
   for (ClosingItem& item : items) {
     if (item.fd) {
       state.close(item.fd.release());
+      --item.account->waiting;
       --item.account->open;
       --item.account->user->open;
       --state.open;

@@ -45,6 +45,7 @@ struct FdAccount {
   explicit FdAccount(std::shared_ptr<FdUser> of = std::make_shared<FdUser>()) : user(std::move(of)) {}
   const std::shared_ptr<FdUser> user;
   std::atomic<std::size_t> open = 0;
+  std::atomic<std::size_t> waiting = 0;  // of these, to be closed
 };
 
 /// Closes descriptors and unmaps memory on threads of its own. Closing waits for as long as the client likes if it gave

@@ -136,6 +136,8 @@ class FdAllowance {
       resumes_ = used_until_;
     }
   }
+  /// Those that were received are not closed yet, so there are no more until then.
+  void pause_until(Time time) { resumes_ = std::max(resumes_, time); }
   /// When the next ones are received; in the past: now.
   [[nodiscard]] Time resumes() const { return resumes_; }
 

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMaxPostedWrites = 4096;
 // Each vector of the larger device armed twice, ERR, REQ and files: the first ones are being closed.
 constexpr std::size_t kMaxOpenFds = 2 * GBA_SWITCH_MSIX_VECTORS + 128;
+constexpr Time kCloserPause = kSecond / 500;
 
 std::string peer_of(int socket) {
   ucred peer{};
@@ -90,10 +91,28 @@ const char* Session::no_more_fds() const {
                                                   : nullptr;
 }
 
+// Under load the closer gets a processor late. A client that is too fast for it waits, too.
+bool Session::waits_for_closer() {
+  const bool too_many = account_->open > kMaxOpenFds - Closer::kMostAtOnce && account_->waiting > 0;
+  if (!too_many || !brings_fds(socket_.get())) {
+    unclosed_since_ = too_many ? unclosed_since_ : kNever;
+    return false;
+  }
+  unclosed_since_ = std::min(unclosed_since_, host_.now());
+  if (host_.now() - unclosed_since_ > kSilenceLimit) {
+    end("the file descriptors that it sent cannot be closed");
+  }
+  allowance_.pause_until(host_.now() + kCloserPause);
+  return true;
+}
+
 // False: nothing more to read.
 bool Session::receive(Turn& turn) {
   if (const char* const why = no_more_fds(); why != nullptr && brings_fds(socket_.get())) {
     end(why);
+    return false;
+  }
+  if (waits_for_closer()) {
     return false;
   }
   Received received = receive_some(socket_.get(), reader_.room(), host_.closer(), account_);
@@ -108,7 +127,7 @@ bool Session::receive(Turn& turn) {
   } else if (received.count == 0) {
     end("");
   } else if (account_->open > kMaxOpenFds) {
-    end("it sends file descriptors faster than they can be closed");
+    end("it keeps too many file descriptors open");
   } else {
     const bool refused = host_.closer().full(*account_->user) && !received.fds.empty();
     if (refused) {

@@ -82,6 +82,7 @@ class Session final : public FunctionClient {
  private:
   void post_store(unsigned group, std::uint64_t iova, std::uint64_t word);
   [[nodiscard]] const char* no_more_fds() const;
+  [[nodiscard]] bool waits_for_closer();
   bool receive(Turn& turn);
   bool handle(Message& message, Time now, Turn& turn);
   bool handle_command(Message& message, Time now, Turn& turn);
@@ -100,6 +101,7 @@ class Session final : public FunctionClient {
   MessageReader reader_;
   FdAllowance allowance_;
   Time unfinished_since_ = kNever;
+  Time unclosed_since_ = kNever;    // too many of its descriptors wait to be closed
   std::optional<Message> message_;  // under way
   std::uint64_t done_ = 0;          // register writes of it
   SendQueue send_queue_;
