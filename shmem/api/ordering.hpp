@@ -28,7 +28,17 @@ inline void quiet() {
   }
 }
 
-/// The same for the operations of a context. Waits for no PE that it has no operations on.
+/// As quiet(), of a call that then waits for all PEs of the job. On one node nothing is left to complete: earlier
+/// stores are visible before the one by which this PE arrives, and no PE goes on before it sees that of each.
+inline void quiet_before_sync_of_all() {
+  if (Runtime::reach().several_nodes) [[unlikely]] {
+    quiet();
+  } else {
+    shmem::fence();
+  }
+}
+
+/// fence() and quiet() for the operations of a context. Waits for no PE that it has no operations on.
 void fence(const Runtime& runtime, const Ctx& ctx);
 void quiet(const Runtime& runtime, const Ctx& ctx);
 

@@ -52,7 +52,7 @@ void sync_active_set(const char* call, const api::ActiveSet& set) {
 }  // namespace
 
 SHMEM_ROUTINE(void, barrier_all, (void)) try {
-  api::quiet();
+  api::quiet_before_sync_of_all();
   api::sync_world("shmem_barrier_all");
 }
 SHMEM_CATCH(void)
