@@ -77,12 +77,12 @@ TEST_F(SurviveOnNodes, AllGetTheSameTeamWhenOthersDieMeanwhile) {
 
 TEST_F(SurviveOnNodes, OneThatHangsIsLeftOutAndDoesNotComeBack) {
   for (const char* gba : {"off", "fake"}) {
-    const auto job = run_nodes(2, 2, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=1"});
+    const auto job = run_nodes(2, 2, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=3"});
     EXPECT_TRUE(job.exit.clean()) << job.output;
     EXPECT_EQ(count_of(job.output, "hang: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
     EXPECT_THAT(job.output, HasSubstr("PE 1: left out: "));
     EXPECT_THAT(job.output,
-                HasSubstr("shmemx_team_shrink of team 0 leaves out PEs that did not call it within 1 s: PE 1"));
+                HasSubstr("shmemx_team_shrink of team 0 leaves out PEs that did not call it within 3 s: PE 1"));
   }
 }
 
