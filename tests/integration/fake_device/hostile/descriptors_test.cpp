@@ -212,6 +212,36 @@ TEST_F(FewFiles, DoNotEndTheConnectionOfAnEarlierClient) {
   EXPECT_EQ(standing.arm(GBA_IRQ_MSIX, 1, one), 0);
 }
 
+// A hundred connections bring all that a message may have, and more, and never end the message.
+TEST_F(FewFiles, InUnfinishedMessagesOfAHundredConnectionsHarmNoOtherClient) {
+  Port standing(path());
+  const auto eventfd = raw::make_eventfd();
+  const std::array one{eventfd.get()};
+  const std::vector<int> many(16, eventfd.get());
+  std::vector<std::unique_ptr<Client>> greedy;
+  for (int i = 0; i < 100; ++i) {
+    greedy.push_back(std::make_unique<Client>(path()));
+    auto& client = *greedy.back();
+    client.version();
+    const auto frame = client.frame(VFIO_USER_DEVICE_SET_IRQS, std::vector<std::byte>(0x1000));
+    ASSERT_TRUE(client.send_bytes(std::span(frame).first(sizeof(vfio_user_header))));
+    for (int piece = 0; piece < 4; ++piece) {
+      // Fails if the device has dropped this client, as it may.
+      client.send_bytes(std::span(frame).last(1), many);
+    }
+    EXPECT_LT(open_files(), 1000U);
+  }
+  const int error = standing.arm(GBA_IRQ_MSIX, 0, one);
+  EXPECT_TRUE(error == 0 || error == ENFILE) << error;
+  EXPECT_EQ(standing.read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
+  expect_unharmed();
+  greedy.clear();
+  expect_files(100);
+  Port newcomer(path());
+  EXPECT_EQ(newcomer.arm(GBA_IRQ_MSIX, 0, one), 0);
+  EXPECT_EQ(standing.arm(GBA_IRQ_MSIX, 0, one), 0);
+}
+
 // The device disconnects a client whose message does not continue, and no other client.
 TEST_F(Descriptors, InAnUnfinishedMessageAreClosed) {
   Port port(path());
