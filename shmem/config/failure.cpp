@@ -38,8 +38,8 @@ void end_process_for(const Error& error, int status, ProcessEnd way) {
   if (errors_return()) {
     throw CallFailure{error};
   }
-  if (!error.text.empty()) {
-    log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", error.text.c_str());
+  if (!error.text.empty() && status != 0) {
+    log(LogLevel::kFatal, "%s", error.text.c_str());
   }
   if (way == ProcessEnd::kWithExitHandlers) {
     std::exit(status);  // NOLINT(concurrency-mt-unsafe)

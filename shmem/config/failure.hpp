@@ -24,7 +24,7 @@ enum class ProcessEnd {
   kWithExitHandlers,  // as by exit()
 };
 /// The one place of the library where a call ends its process because of a failure, after a message unless the text is
-/// empty. If errors return, throws CallFailure instead.
+/// empty or the status is 0. If errors return, throws CallFailure instead.
 [[noreturn]] void end_process_for(const Error& error, int status, ProcessEnd way = ProcessEnd::kAtOnce);
 
 }  // namespace shmem

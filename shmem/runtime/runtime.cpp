@@ -423,8 +423,15 @@ void Runtime::end_job_of(const std::string& call, const std::string& problem) co
            fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, text)});
 }
 
+/// Status 0 is a program's usual end, of which only SHMEM_INFO tells.
+void Runtime::log_end(int status, const std::string& text) const {
+  if (status != 0 || job_.options.info) {
+    log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
+  }
+}
+
 void Runtime::exit_job(int status, const std::string& what) {
-  log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", what.c_str());
+  log_end(status, what);
   if (trace_) {
     trace_->flush();
   }
@@ -444,7 +451,7 @@ void Runtime::end_job(const Error& error) const {
   }
   // If another PE has ended the job, its status counts; 0 is no failure.
   const int agreed = has_reason ? job_.bootstrap->abort(EXIT_FAILURE, text) : EXIT_FAILURE;
-  log(agreed == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
+  log_end(agreed, text);
   if (trace_) {
     trace_->flush();
   }

@@ -173,6 +173,7 @@ class Runtime {
   /// Whether the job goes on when a PE dies.
   void settle_survival();
   Result<void> open_trace();
+  void log_end(int status, const std::string& text) const;
   void report() const;
   void report_json() const;
   void report_variables() const;

@@ -334,7 +334,10 @@ TEST(GlobalExit, EndsAllPesWithItsStatus) {
 }
 
 TEST(GlobalExit, WithStatusZeroIsNoFailure) {
-  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit-0"}));
+  const auto silent = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit-0"}));
+  EXPECT_TRUE(silent.exit.clean());
+  EXPECT_EQ(silent.output, "");
+  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit-0"}), {"SHMEM_INFO=1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_NE(job.output.find("level 1: shmem: PE 1 called shmem_global_exit(0)"), std::string::npos) << job.output;
   for (const char* failure : {"level 3", "level 4", "oshrun:"}) {
