@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time of a job with only shmem_init and shmem_finalize, and the memory of its PEs: libshmem with and without a
 // fake device, compared with Open MPI's OpenSHMEM if it is installed.
-//
-//   bench_startup [PES]...
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -189,22 +189,17 @@ int run_all(const std::vector<int>& sizes) {
   return 0;
 }
 
+int run(int argc, char** argv) {
+  CLI::App app("Measures the start and end of jobs.", "bench_startup");
+  std::vector<int> sizes{2, 16, 64, 256, 708};
+  app.add_option("PES", sizes, "numbers of PEs")->check(CLI::Range(1, 16384))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return run_all(sizes);
+}
+
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  std::vector<int> sizes;
-  for (int i = 1; i < argc; ++i) {
-    sizes.push_back(std::atoi(argv[i]));
-  }
-  if (std::any_of(sizes.begin(), sizes.end(), [](int pes) { return pes < 1; })) {
-    std::fprintf(stderr, "Usage: bench_startup [PES]...\n");
-    return 2;
-  }
-  try {
-    return bench::run_all(sizes.empty() ? std::vector<int>{2, 16, 64, 256, 708} : sizes);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_startup: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("bench_startup", argc, argv, bench::run);
 }
