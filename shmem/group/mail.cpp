@@ -192,7 +192,7 @@ void Mail::end_all(const Error& error) {
 void Mail::withdraw_all() {
   for (int member = 0; member < job_.size; ++member) {
     if (peers_[static_cast<std::size_t>(member)].direct_head) {
-      ring(job_.me, member).withdrawn.store(true, std::memory_order_relaxed);
+      ring(job_.me, member).withdrawn.store(true, std::memory_order_release);  // pairs with take_place()
     }
   }
   quiet();  // pairs with after_reads() in take_place(): who has copied what a caller wrote afterwards sees it
@@ -245,14 +245,17 @@ void Mail::expire(const MessagePointer& message) {
   end(message, std::move(error));
 }
 
-void Mail::check() {
-  if (failed_) {
-    return;
+/// True if a member has given up the group.
+bool Mail::end_with_group() {
+  const auto why = job_.bootstrap->aborted();
+  if (why) {
+    end_all({std::errc::operation_canceled, fmt::format("shmem: PE {}: a message was given up: {}", job_.me, *why)});
   }
-  if (job_.ended() != std::errc{}) {
-    end_all({std::errc::operation_canceled,
-             fmt::format("shmem: PE {}: a message was given up: {}", job_.me,
-                         job_.bootstrap->aborted().value_or("another PE has ended the group"))});
+  return why.has_value();
+}
+
+void Mail::check() {
+  if (failed_ || end_with_group()) {
     return;
   }
   const auto now = Clock::now();
@@ -296,8 +299,8 @@ void Mail::check_peers(Clock::time_point /*now*/) {
     const Error error{std::errc::owner_dead,
                       fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}", job_.me,
                                   describe_pe(job_, member))};
+    lost_(error);  // first: who finds a message withdrawn finds the reason, too
     end_all(error);
-    lost_(error);
     return;
   }
 }

@@ -123,6 +123,7 @@ class Mail {
   void end_all(const Error& error);
   void withdraw_all();
   [[nodiscard]] bool wants_from(int member) const;
+  bool end_with_group();
   void check();
   void check_peers(Clock::time_point now);
   void expire(const MessagePointer& message);

@@ -157,7 +157,11 @@ bool Mail::take_place(int member, const Head& head) {
   std::byte* const to = peer.taker ? peer.taker->data : peer.early.back().data.data();
   std::errc failure = places_.copy(member, head.place, to, head.size);
   after_reads();
-  if (ring(member, job_.me).withdrawn.load(std::memory_order_relaxed)) {
+  // Acquire: pairs with withdraw_all(), before which the sender has told of the end of the group, if that is why.
+  if (ring(member, job_.me).withdrawn.load(std::memory_order_acquire)) {
+    if (end_with_group()) {
+      return false;
+    }
     failure = std::errc::operation_canceled;
   }
   if (failure == std::errc{}) {
@@ -167,8 +171,8 @@ bool Mail::take_place(int member, const Head& head) {
   }
   const Error error{failure, fmt::format("shmem: PE {}: a message of {} cannot be copied: {}", job_.me,
                                          describe_pe(job_, member), std::make_error_code(failure).message())};
-  end_all(error);
   lost_(error);
+  end_all(error);
   return false;
 }
 

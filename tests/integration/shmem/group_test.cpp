@@ -184,6 +184,43 @@ TEST(Group, AMessageWhoseSenderHasGivenItUpIsNotTaken) {
             }));
 }
 
+/// Rank 0 gives up its message to rank 1 because rank 2 has died: rank 1 is told of rank 2.
+TEST(Group, AMessageThatIsGivenUpForADeadRankNamesIt) {
+  const SharedCount gave_up;
+  const SharedCount received;
+  const std::string all = run_ranks(3, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    if (const std::string bad = swap_long_messages(group, rank, 0); !bad.empty()) {
+      return bad;
+    }
+    Bytes data(1'000'001);
+    Mail mail;
+    if (rank == 0) {
+      Bytes never(8);
+      Mail from_dead;
+      mail.send(group, data, 1, 1);
+      from_dead.receive(group, never, 2, 1);
+      const int error = shmemx_group_message_wait(from_dead.message);
+      gave_up.add();
+      while (received.get() == 0) {  // the buffer stays
+        std::this_thread::yield();
+      }
+      return error == -EOWNERDEAD ? "" : shmemx_error_text();
+    }
+    while (gave_up.get() == 0) {
+      std::this_thread::yield();
+    }
+    mail.receive(group, data, 0, 1);
+    shmemx_group_message_wait(mail.message);
+    const std::string text = shmemx_error_text();
+    received.add();
+    return text.find("rank 2 (pid") != std::string::npos ? "" : text;
+  });
+  EXPECT_EQ("rank 2:  (status 9)\n", all);
+}
+
 TEST(Group, MessagesFailWithNamesOfRanks) {
   const std::string all = run_ranks(3, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
     Bytes data(64);
