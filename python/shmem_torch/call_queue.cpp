@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "python/shmem_torch/without_python.hpp"
+
 namespace shmem_torch {
 namespace {
 
@@ -120,6 +122,7 @@ CallQueue::~CallQueue() {
   if (thread.get_id() == std::this_thread::get_id()) {
     thread.detach();
   } else if (thread.joinable()) {
+    const WithoutPython released;
     thread.join();
   }
 }

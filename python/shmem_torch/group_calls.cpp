@@ -6,6 +6,8 @@
 #include <exception>
 #include <stdexcept>
 
+#include "python/shmem_torch/without_python.hpp"
+
 namespace shmem_torch {
 namespace {
 
@@ -53,6 +55,11 @@ GroupHandle::GroupHandle(const Store& store, int rank, int size) {
   if (shmemx_group_create(&calls, rank, size, &group_) != 0) {
     throw std::runtime_error(shmemx_error_text() + (context.failure.empty() ? "" : ": " + context.failure));
   }
+}
+
+GroupHandle::~GroupHandle() {
+  const WithoutPython released;  // a thread of the group may be letting go of a tensor
+  shmemx_group_destroy(group_);
 }
 
 std::string run(const GroupHandle& group, const Call& call) {

@@ -27,7 +27,7 @@ class GroupHandle {
   GroupHandle(const Store& store, int rank, int size);
   GroupHandle(const GroupHandle&) = delete;
   GroupHandle& operator=(const GroupHandle&) = delete;
-  ~GroupHandle() { shmemx_group_destroy(group_); }
+  ~GroupHandle();
 
   [[nodiscard]] shmemx_group_t* get() const { return group_; }
 

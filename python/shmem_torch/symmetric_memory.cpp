@@ -25,6 +25,7 @@
 
 #include "python/shmem_torch/group_calls.hpp"
 #include "python/shmem_torch/signals.hpp"
+#include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -34,19 +35,6 @@ namespace symmetric = c10d::symmetric_memory;
 [[noreturn]] void refuse(const std::string& problem) {
   throw std::invalid_argument("shmem_torch: symmetric memory: " + problem);
 }
-
-/// PyTorch calls with and without Python's lock, and waits for other ranks must not keep it.
-class WithoutPython {
- public:
-  WithoutPython() {
-    if (PyGILState_Check() != 0) {
-      released_.emplace();
-    }
-  }
-
- private:
-  std::optional<pybind11::gil_scoped_release> released_;
-};
 
 std::size_t whole_pages(std::size_t bytes) {
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting without Python's lock.
+#pragma once
+
+#include <Python.h>
+
+namespace shmem_torch {
+
+/// While it lives, this thread does not hold Python's lock, if it did. For waits for other ranks, and for threads of
+/// this process: they need the lock to let go of a tensor. PyTorch calls with and without it.
+class WithoutPython {
+ public:
+  WithoutPython() : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}
+  WithoutPython(const WithoutPython&) = delete;
+  WithoutPython& operator=(const WithoutPython&) = delete;
+  ~WithoutPython() {
+    if (state_ != nullptr) {
+      PyEval_RestoreThread(state_);
+    }
+  }
+
+ private:
+  PyThreadState* const state_;
+};
+
+}  // namespace shmem_torch
