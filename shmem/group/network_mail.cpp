@@ -62,8 +62,7 @@ std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one, bool no
   }
   network_.cancel(one.request);
   if (alone) {
-    return fail(std::errc::connection_reset,
-                fmt::format("shmem: PE {}: PE {} is lost: it has given the group up", me_, one.message->peer));
+    return explained(*one.message, fail(std::errc::connection_reset, ""));
   }
   return fail(std::errc::timed_out,
               fmt::format("shmem: PE {}: a message {} PE {} was not completed in time", me_,
@@ -85,7 +84,12 @@ bool NetworkMail::poll() {
   return any;
 }
 
-Error NetworkMail::explained(const Message& message, const Error& error) const {
+Error NetworkMail::explained(const Message& message, const Error& error) {
+  if (error.code == std::errc::connection_reset) {
+    Error cause = notices_.cause_of(error, message.peer);
+    notices_.send(cause);  // a group that has lost a member is over, and others may wait for messages of this one
+    return cause;
+  }
   if (error.code != std::errc::message_size) {
     return error;
   }

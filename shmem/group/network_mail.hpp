@@ -21,7 +21,7 @@ namespace shmem {
 class NetworkMail {
  public:
   /// `network` and `notices` outlive stop().
-  NetworkMail(Network& network, const Notices& notices, int me) : network_(network), notices_(notices), me_(me) {}
+  NetworkMail(Network& network, Notices& notices, int me) : network_(network), notices_(notices), me_(me) {}
   NetworkMail(const NetworkMail&) = delete;
   NetworkMail& operator=(const NetworkMail&) = delete;
   ~NetworkMail() {
@@ -45,7 +45,7 @@ class NetworkMail {
   Result<std::uint64_t> begin(const Message& message);
   bool poll();
   std::optional<Result<void>> outcome_of(const UnderWay& one, bool notices);
-  [[nodiscard]] Error explained(const Message& message, const Error& error) const;
+  [[nodiscard]] Error explained(const Message& message, const Error& error);
   void end(Message& message, const Result<void>& outcome);
 
   void serve();
@@ -53,7 +53,7 @@ class NetworkMail {
   void announce();
 
   Network& network_;
-  const Notices& notices_;
+  Notices& notices_;
   const int me_;
   std::mutex mutex_;
   std::condition_variable posted_;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/group/notices.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
-#include <vector>
+
+#include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem {
 namespace {
@@ -13,26 +16,32 @@ namespace {
 using group_tags::kMail;
 using group_tags::kNotice;
 
+constexpr TagPattern kAnyNotice{kNotice, kNotice | kMail};
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
 constexpr std::chrono::milliseconds kLimit{200};
 
 using Text = std::array<char, 500>;  // ends with a zero unless it is full
 
-std::uint64_t tag_of(int from) {
-  return kNotice | static_cast<std::uint32_t>(from);
+std::uint64_t tag_of(int member) {
+  return kNotice | static_cast<std::uint32_t>(member);
 }
 
 }  // namespace
 
 std::optional<TagPattern> Notices::interrupts(std::uint64_t tag) {
-  return (tag & (kMail | kNotice)) == 0 ? std::optional(TagPattern{kNotice, kNotice | kMail}) : std::nullopt;
+  return (tag & (kMail | kNotice)) == 0 ? std::optional(kAnyNotice) : std::nullopt;
 }
 
-void Notices::send(const std::string& why) {
+void Notices::send(const Error& error) {
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(sent_, true)) {
+    return;
+  }
+  take();
   Text text{};
-  why.copy(text.data(), text.size());
+  (first_ >= 0 ? why_ : error.text).copy(text.data(), text.size());
   std::vector<std::uint64_t> requests;
-  for (int member = 0; member < members_; ++member) {
+  for (int member = 0; member < static_cast<int>(gone_.size()); ++member) {
     if (member == me_ || network_.has_lost(member)) {
       continue;
     }
@@ -48,35 +57,59 @@ void Notices::send(const std::string& why) {
   }
 }
 
-bool Notices::has_come() const {
-  return network_.has_come({kNotice, kNotice | kMail});
+bool Notices::has_come() {
+  const std::scoped_lock lock(mutex_);
+  take();
+  return first_ >= 0;
 }
 
-bool Notices::has_come(int from) const {
-  return network_.has_come({tag_of(from), kAllBits});
+bool Notices::has_come(int member) {
+  const std::scoped_lock lock(mutex_);
+  take();
+  return gone_[static_cast<std::size_t>(member)];
 }
 
-std::optional<Notices::Notice> Notices::receive(int from) {
+Error Notices::cause_of(const Error& error, std::optional<int> member) {
+  if (error.code != std::errc::connection_reset && error.code != std::errc::owner_dead) {
+    return error;
+  }
+  const std::scoped_lock lock(mutex_);
+  take();
+  if (first_ >= 0) {
+    return fail(std::errc::connection_reset, fmt::format("shmem: PE {}: PE {} is lost: it has given the group up: {}",
+                                                         me_, first_, without_prefix(why_)));
+  }
+  int lost = 0;
+  for (int one = 0; one < static_cast<int>(gone_.size()); ++one) {
+    lost += one != me_ && one != member && network_.has_lost(one) ? 1 : 0;
+  }
+  return lost != 0 ? network_.lost().value_or(error) : error;
+}
+
+std::optional<std::string> Notices::receive(int member) {
   Text text{};
-  const auto request = network_.start_receive(from, tag_of(from), text.data(), text.size());
+  const auto request = network_.start_receive(member, tag_of(member), text.data(), text.size());
   if (!request || !network_.wait(*request, kLimit)) {
     return std::nullopt;
   }
-  return Notice{from, std::string(text.begin(), std::find(text.begin(), text.end(), '\0'))};
+  return std::string(text.begin(), std::find(text.begin(), text.end(), '\0'));
 }
 
-std::optional<Notices::Notice> Notices::take() {
-  std::optional<Notice> any;
-  for (int member = 0; member < members_ && has_come(); ++member) {
-    if (member == me_ || !has_come(member)) {
+void Notices::take() {
+  if (!network_.has_come(kAnyNotice)) {
+    return;
+  }
+  for (int member = 0; member < static_cast<int>(gone_.size()); ++member) {
+    if (member == me_ || !network_.has_come({tag_of(member), kAllBits})) {
       continue;
     }
-    auto notice = receive(member);
-    if (!any) {
-      any = std::move(notice);
+    auto why = receive(member);
+    gone_[static_cast<std::size_t>(member)] = true;
+    if (first_ < 0) {
+      first_ = member;
+      why_ = why.value_or("its reason has not come");
     }
   }
-  return any;
 }
 
 }  // namespace shmem

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "shmem/net/network.hpp"
 
@@ -17,35 +19,39 @@ constexpr std::uint64_t kMail = std::uint64_t{1} << 47;  // between two members 
 constexpr std::uint64_t kNotice = std::uint64_t{1} << 46;
 }  // namespace group_tags
 
-/// One member's end. A member that has given up closes its connections, but UCX 1.13 tells another member of that only
-/// when it sends: one that waits would find out at the next keepalive, after up to 20 s.
+/// One member's end. Thread-safe. A member that has given up closes its connections, but UCX 1.13 tells another member
+/// of that only when it sends: one that waits would find out at the next keepalive, after up to 20 s.
 class Notices {
  public:
-  struct Notice {
-    int from;
-    std::string why;
-  };
-
   /// `network` outlives this, and was made with interrupts().
-  Notices(Network& network, int me, int members) : network_(network), me_(me), members_(members) {}
+  Notices(Network& network, int me, int members)
+      : network_(network), me_(me), gone_(static_cast<std::size_t>(members), false) {}
 
   /// NetworkSettings::interrupts for a group: a notice of any member ends the waits of collective calls.
   static std::optional<TagPattern> interrupts(std::uint64_t tag);
 
-  /// To all members that are not lost. Waits for a moment at most. `why`: cut after 500 bytes.
-  void send(const std::string& why);
-  /// A notice that was not taken.
-  [[nodiscard]] bool has_come() const;
-  [[nodiscard]] bool has_come(int from) const;
-  /// All that have come. Returns one of them.
-  std::optional<Notice> take();
+  /// To all members that are not lost, the first time. Waits for a moment at most. `error`: that of this member's call,
+  /// if no member has told it of another one.
+  void send(const Error& error);
+  /// A member has given the group up.
+  [[nodiscard]] bool has_come();
+  [[nodiscard]] bool has_come(int member);
+  /// Members give up one after the other, and each closes its connections: what failed first is the cause of `error`,
+  /// which names `member`.
+  [[nodiscard]] Error cause_of(const Error& error, std::optional<int> member = {});
 
  private:
-  [[nodiscard]] std::optional<Notice> receive(int from);
+  // Under mutex_.
+  void take();
+  [[nodiscard]] std::optional<std::string> receive(int member);
 
   Network& network_;
   const int me_;
-  const int members_;
+  std::mutex mutex_;
+  std::vector<bool> gone_;  // members that have given up
+  int first_ = -1;          // of them
+  std::string why_;         // the first one did so; cut after 500 bytes
+  bool sent_ = false;
 };
 
 }  // namespace shmem

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/layout/job.hpp"
 
 namespace shmem {
@@ -54,9 +53,6 @@ SpanningGroup::~SpanningGroup() {
   if (!failed_ && collectives_) {
     static_cast<void>(collectives_->run(StagedCall{}, kGoodbye));
   }
-  if (notices_) {
-    notices_->take();
-  }
   collectives_.reset();
   mail_.reset();
 }
@@ -87,9 +83,8 @@ Error SpanningGroup::failure_of(const Error& error) {
   }
   Error cause = error;
   if (network_) {
-    const auto notice = notices_->take();
-    cause = cause_of(error, notice);
-    notices_->send(notice ? notice->why : cause.text);
+    cause = notices_->cause_of(error);
+    notices_->send(cause);
   }
   failed_ = in_ranks(cause);
   collectives_.reset();
@@ -99,19 +94,6 @@ Error SpanningGroup::failure_of(const Error& error) {
   notices_.reset();
   network_.reset();
   return *failed_;
-}
-
-/// Members give up one after the other, and each closes its connections: what failed first is the cause.
-Error SpanningGroup::cause_of(const Error& error, const std::optional<Notices::Notice>& notice) const {
-  if (error.code != std::errc::connection_reset && error.code != std::errc::owner_dead) {
-    return error;
-  }
-  if (notice) {
-    return fail(std::errc::connection_reset,
-                fmt::format("shmem: PE {}: PE {} is lost: it has given the group up: {}", bootstrap_->rank(),
-                            notice->from, without_prefix(notice->why)));
-  }
-  return network_->lost().value_or(error);
 }
 
 Result<void> SpanningGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {

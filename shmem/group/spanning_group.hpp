@@ -40,7 +40,6 @@ class SpanningGroup final : public Group {
   Result<void> connect(const Whereabouts& where, const Options& options);
   [[nodiscard]] Result<void> begin();
   Error failure_of(const Error& error);
-  [[nodiscard]] Error cause_of(const Error& error, const std::optional<Notices::Notice>& notice) const;
 
   const std::unique_ptr<StoreBootstrap> bootstrap_;
   const std::string nodes_;                  // "PEs 0, 1 are on kiwi, PE 2 is on lemon"
