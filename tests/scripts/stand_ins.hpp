@@ -49,7 +49,7 @@ class ScriptTree {
 
   test_support::Outcome run(const std::string& script, std::vector<std::string> arguments = {}) {
     arguments.insert(arguments.begin(), file("scripts/" + script));
-    return test_support::run(arguments, environment());
+    return test_support::run(arguments, environment(), test_support::Seconds{120});
   }
 
   /// The environment of the scripts, for a test that starts one itself.
