@@ -32,7 +32,7 @@ void NetworkMail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
     if (const auto request = begin(*message); !request) {
-      end(*message, explained(*message, request.error()));
+      end(*message, failure_of(*message, request.error()));
     } else {
       under_way_.push_back({message, *request});
       poll();
@@ -51,7 +51,7 @@ void NetworkMail::post(const MessagePointer& message) {
 std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one, bool notices) {
   const auto done = network_.test(one.request);
   if (!done) {
-    return explained(*one.message, done.error());
+    return failure_of(*one.message, done.error());
   }
   if (*done) {
     return Result<void>();
@@ -62,7 +62,7 @@ std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one, bool no
   }
   network_.cancel(one.request);
   if (alone) {
-    return explained(*one.message, fail(std::errc::connection_reset, ""));
+    return failure_of(*one.message, fail(std::errc::connection_reset, ""));
   }
   return fail(std::errc::timed_out,
               fmt::format("shmem: PE {}: a message {} PE {} was not completed in time", me_,
@@ -84,7 +84,7 @@ bool NetworkMail::poll() {
   return any;
 }
 
-Error NetworkMail::explained(const Message& message, const Error& error) {
+Error NetworkMail::failure_of(const Message& message, const Error& error) {
   if (error.code == std::errc::connection_reset) {
     Error cause = notices_.cause_of(error, message.peer);
     notices_.send(cause);  // a group that has lost a member is over, and others may wait for messages of this one

@@ -45,7 +45,8 @@ class NetworkMail {
   Result<std::uint64_t> begin(const Message& message);
   bool poll();
   std::optional<Result<void>> outcome_of(const UnderWay& one, bool notices);
-  [[nodiscard]] Error explained(const Message& message, const Error& error);
+  /// The Error of a message. The others are told of a member that is lost.
+  Error failure_of(const Message& message, const Error& error);
   void end(Message& message, const Result<void>& outcome);
 
   void serve();

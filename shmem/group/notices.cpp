@@ -79,11 +79,11 @@ Error Notices::cause_of(const Error& error, std::optional<int> member) {
     return fail(std::errc::connection_reset, fmt::format("shmem: PE {}: PE {} is lost: it has given the group up: {}",
                                                          me_, first_, without_prefix(why_)));
   }
-  int lost = 0;
+  bool others = false;
   for (int one = 0; one < static_cast<int>(gone_.size()); ++one) {
-    lost += one != me_ && one != member && network_.has_lost(one) ? 1 : 0;
+    others = others || (one != me_ && one != member && network_.has_lost(one));
   }
-  return lost != 0 ? network_.lost().value_or(error) : error;
+  return others ? network_.lost().value_or(error) : error;
 }
 
 std::optional<std::string> Notices::receive(int member) {
