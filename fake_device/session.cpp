@@ -93,9 +93,11 @@ const char* Session::no_more_fds() const {
 
 // Under load the closer gets a processor late. A client that is too fast for it waits, too.
 bool Session::waits_for_closer() {
-  const bool too_many = account_->open > kMaxOpenFds - Closer::kMostAtOnce && account_->waiting > 0;
-  if (!too_many || !brings_fds(socket_.get())) {
-    unclosed_since_ = too_many ? unclosed_since_ : kNever;
+  if (account_->open <= kMaxOpenFds - Closer::kMostAtOnce || account_->waiting == 0) {
+    unclosed_since_ = kNever;
+    return false;
+  }
+  if (!brings_fds(socket_.get())) {
     return false;
   }
   unclosed_since_ = std::min(unclosed_since_, host_.now());
