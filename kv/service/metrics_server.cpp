@@ -4,11 +4,17 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <microhttpd.h>
-#include <signal.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
 #include <string_view>
 #include <utility>
 
+#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 
 namespace shmem::exchange {
@@ -20,11 +26,15 @@ constexpr const char* kContentType = "application/openmetrics-text; version=1.0.
 constexpr unsigned kMostConnections = 32;
 constexpr unsigned kIdleSeconds = 5;
 constexpr std::size_t kConnectionBytes = std::size_t{16} << 10;
+constexpr MHD_UNSIGNED_LONG_LONG kLongestWaitMs = INT_MAX;
 
 /// What is called of libmicrohttpd.
 struct Calls {
   decltype(&::MHD_start_daemon) start_daemon;
   decltype(&::MHD_stop_daemon) stop_daemon;
+  decltype(&::MHD_get_daemon_info) get_daemon_info;
+  decltype(&::MHD_get_timeout) get_timeout;
+  decltype(&::MHD_run) run;
   decltype(&::MHD_create_response_from_buffer) create_response;
   decltype(&::MHD_add_response_header) add_header;
   decltype(&::MHD_queue_response) queue_response;
@@ -43,6 +53,8 @@ Result<Calls> load_microhttpd() {
   Calls calls{};
   if (library != nullptr && find_call(library, "MHD_start_daemon", calls.start_daemon) &&
       find_call(library, "MHD_stop_daemon", calls.stop_daemon) &&
+      find_call(library, "MHD_get_daemon_info", calls.get_daemon_info) &&
+      find_call(library, "MHD_get_timeout", calls.get_timeout) && find_call(library, "MHD_run", calls.run) &&
       find_call(library, "MHD_create_response_from_buffer", calls.create_response) &&
       find_call(library, "MHD_add_response_header", calls.add_header) &&
       find_call(library, "MHD_queue_response", calls.queue_response) &&
@@ -60,32 +72,51 @@ bool is_port(const std::string& address) {
   return !address.empty() && address.find_first_not_of("0123456789") == std::string::npos;
 }
 
+/// A thread of its own, and not the library's, runs the library. MHD_stop_daemon() while the library's thread reads a
+/// wrong request ends the process: version 0.9.75 then takes the answer that it did not make.
 class HttpServer final : public MetricsServer {
  public:
-  HttpServer(const Calls& calls, Page page, std::uint16_t port) : calls_(calls), page_(std::move(page)), port_(port) {}
+  HttpServer(const Calls& calls, Page page, std::uint16_t port, base::UniqueFd stop)
+      : calls_(calls), page_(std::move(page)), port_(port), stop_(std::move(stop)) {}
   ~HttpServer() override {
+    ::eventfd_write(stop_.get(), 1);
+    thread_.join();
     if (daemon_ != nullptr) {
-      calls_.stop_daemon(daemon_);  // ends the connections and the thread
+      calls_.stop_daemon(daemon_);  // ends the connections
     }
   }
 
   Result<void> serve(base::UniqueFd socket) {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // its thread takes no signals
-    daemon_ = calls_.start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC, 0, nullptr, nullptr, &answer, this,
-                                  MHD_OPTION_LISTEN_SOCKET, socket.release(), MHD_OPTION_CONNECTION_LIMIT,
-                                  kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
-                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_END);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return daemon_ != nullptr ? Result<void>()
-                              : fail(std::errc::resource_unavailable_try_again,
-                                     "cannot start a thread that answers requests for metrics");
+    daemon_ =
+        calls_.start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &answer, this, MHD_OPTION_LISTEN_SOCKET, socket.get(),
+                            MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_END);
+    if (daemon_ == nullptr) {
+      return fail(std::errc::resource_unavailable_try_again, "libmicrohttpd cannot answer requests for metrics");
+    }
+    static_cast<void>(socket.release());  // the daemon's
+    auto thread = HelperThread::start([this] { run(); });
+    if (!thread) {
+      return thread.error();
+    }
+    thread_ = *std::move(thread);
+    return {};
   }
   [[nodiscard]] std::uint16_t port() const override { return port_; }
 
  private:
+  void run() {
+    const int requests = calls_.get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    std::array<pollfd, 2> waiting{pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = requests, .events = POLLIN, .revents = 0}};
+    while (waiting[0].revents == 0) {
+      calls_.run(daemon_);
+      MHD_UNSIGNED_LONG_LONG limit_ms = 0;
+      const bool limited = calls_.get_timeout(daemon_, &limit_ms) == MHD_YES;
+      ::poll(waiting.data(), waiting.size(), limited ? static_cast<int>(std::min(limit_ms, kLongestWaitMs)) : -1);
+    }
+  }
+
   static MHD_Result answer(void* server, MHD_Connection* connection, const char* url, const char* method,
                            const char* /*version*/, const char* /*upload*/, std::size_t* /*upload_bytes*/,
                            void** /*request*/) noexcept try {
@@ -117,7 +148,9 @@ class HttpServer final : public MetricsServer {
   const Calls calls_;
   const Page page_;
   const std::uint16_t port_;
+  const base::UniqueFd stop_;  // an eventfd
   MHD_Daemon* daemon_ = nullptr;
+  HelperThread thread_;
 };
 
 }  // namespace
@@ -139,7 +172,11 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
                                  "port, or port 0 for a free one",
                                  where->text(), base::errno_text(static_cast<int>(why))));
   }
-  auto server = std::make_unique<HttpServer>(*calls, std::move(page), where->port());
+  base::UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop) {
+    return fail_errno(errno, "cannot answer requests for metrics: eventfd");
+  }
+  auto server = std::make_unique<HttpServer>(*calls, std::move(page), where->port(), std::move(stop));
   if (auto serves = server->serve(*std::move(socket)); !serves) {
     return serves.error();
   }

@@ -183,6 +183,20 @@ TEST_F(ExchangeMetricsPage, ClosesWhileClientsWait) {
   EXPECT_EQ(silent.answer(), "");
 }
 
+TEST_F(ExchangeMetricsPage, ClosesWhileItReadsWrongRequests) {
+  const std::string wrong = "GET /metrics HTTP/1.1\r\nHost: a\r\n" + std::string(100'000, 'h') + "\r\n\r\n";
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int i = 0; i < 30; ++i) {
+      clients.push_back(std::make_unique<Client>(port_));
+      clients.back()->send(wrong);
+    }
+    reader_ = std::make_unique<Member>(name_, with_port_0());
+    port_ = reader_->stats().metrics_port;
+    ASSERT_NE(port_, 0U) << "in round " << round;
+  }
+}
+
 TEST_F(ExchangeMetricsPage, TellsWhichAddressIsWrong) {
   const std::string name = exchange_name(298);
   for (const char* const address :
