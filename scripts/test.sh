@@ -153,7 +153,8 @@ test_in_root() {
   exec scripts/debian-root.sh "$root" "$folder" bash -euc '
     build="$1"
     shift
-    cmake --preset release -B "$build"
+    [[ -e "$build/CMakeCache.txt" ]] || set_unity=-DCMAKE_UNITY_BUILD=ON
+    cmake --preset release -B "$build" ${set_unity-}
     cmake --build "$build"
     status=0
     rm -f "$build/tests.xml"
