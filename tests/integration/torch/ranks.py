@@ -26,7 +26,9 @@ torch.set_num_threads(1)
 LIMIT = datetime.timedelta(seconds=60)
 
 
-def _rank(body, rank, size, folder, results, timeout):
+def _rank(body, rank, size, folder, results, timeout, node):
+    if node is not None:
+        os.environ["SHMEM_HOST_ID"] = node
     try:
         dist.init_process_group(
             "shmem", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout
@@ -42,13 +44,16 @@ def _rank(body, rank, size, folder, results, timeout):
 
 
 class RanksTest(unittest.TestCase):
-    def on_ranks(self, size, body, dead=(), timeout=LIMIT):
-        """Calls body(rank, size) on all ranks; returns what they return. Those in `dead` end without a result."""
+    def on_ranks(self, size, body, dead=(), timeout=LIMIT, nodes=1):
+        """Calls body(rank, size) on all ranks; returns what they return. Those in `dead` end without a result. The ranks
+        are on one node, or take themselves to be on several."""
         context = multiprocessing.get_context("fork")
         results = context.Queue()
         with tempfile.TemporaryDirectory() as folder:
+            node = [None if nodes == 1 else f"node-{rank % nodes}" for rank in range(size)]
             ranks = [
-                context.Process(target=_rank, args=(body, rank, size, folder, results, timeout)) for rank in range(size)
+                context.Process(target=_rank, args=(body, rank, size, folder, results, timeout, node[rank]))
+                for rank in range(size)
             ]
             for process in ranks:
                 process.start()

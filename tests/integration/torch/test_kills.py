@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills a rank at a random moment of random calls, again and again: the others raise, name it, and form a new group.
 
-usage: test_kills.py [KILLS]
+usage: test_kills.py [KILLS [NODES]]
 """
 
 import os
@@ -17,7 +17,8 @@ from ranks import RanksTest, dist
 
 import shmem_torch
 
-KILLS = int(sys.argv.pop()) if len(sys.argv) > 1 else 4
+KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+NODES = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 SIZE = 4
 
 
@@ -26,7 +27,8 @@ def make_calls(rank, size, seed, count):
     choice = random.Random(seed)
     for i in range(count):
         elements = choice.choice([1, 300, 20_000, 500_000])
-        allocate = choice.choice([torch.empty, torch.empty, shmem_torch.empty])
+        # Groups on several nodes have no symmetric memory.
+        allocate = choice.choice([torch.empty, torch.empty, shmem_torch.empty if NODES == 1 else torch.empty])
         tensor = allocate(elements).fill_(rank)
         kind = choice.randrange(6)
         if kind == 0:
@@ -76,12 +78,12 @@ class Kills(RanksTest):
             seed = random.randrange(1 << 30)
             victim = seed % SIZE
             with self.subTest(kill=kill, seed=seed), tempfile.TemporaryDirectory() as folder:
-                texts = self.on_ranks(SIZE, survive(victim, seed, folder), dead=[victim])
+                texts = self.on_ranks(SIZE, survive(victim, seed, folder), dead=[victim], nodes=NODES)
                 for rank in set(range(SIZE)) - {victim}:
-                    self.assertRegex(texts[rank], f"rank {victim} \\(pid")
+                    self.assertRegex(texts[rank], f"rank {victim} \\({'pid' if NODES == 1 else 'on'}")
                 left = [link for link in os.listdir("/dev/shm") if "shmem" in link]
                 self.assertEqual(left, [])
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=0)
+    unittest.main(argv=sys.argv[:1], verbosity=0)
