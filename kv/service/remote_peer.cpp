@@ -3,9 +3,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 namespace shmem::exchange {
+namespace {
+
+/// What blocks may take, at most.
+std::chrono::milliseconds time_of(std::uint64_t bytes) {
+  return std::chrono::milliseconds(bytes / (kLeastBytesPerSecond / 1000));
+}
+
+}  // namespace
 
 // ---- The peer ----
 
@@ -22,11 +31,11 @@ void RemotePeer::end_locked(std::errc why) {
 
 bool RemotePeer::receive(const RemoteHead& head, std::span<const std::byte> bytes) {
   const std::lock_guard lock(mutex_);
-  heard_ = Clock::now();
   const auto found = calls_.find(head.number);
   if (found == calls_.end()) {
-    return true;  // late: its caller has given up
+    return true;  // its caller has given up
   }
+  heard_ = Clock::now();
   RemoteCall& call = *found->second;
   BodyReader body(bytes);
   if (call.over_ || head.kind != call.answer_ || !call.take(head, body) || !body.empty()) {
@@ -42,18 +51,22 @@ bool RemotePeer::receive(const RemoteHead& head, std::span<const std::byte> byte
 void RemotePeer::start(RemoteCall& call, RemoteHead head, BodyWriter& body) {
   {
     const std::lock_guard lock(mutex_);
-    call.number_ = ++last_number_;
+    const auto now = Clock::now();
     if (calls_.empty()) {
-      heard_ = Clock::now();  // it has not been asked anything since it was last heard
+      heard_ = now;  // it has not been asked anything since it was last heard
     }
+    call.number_ = last_number_ + 1;
+    call.deadline_ = now + limit_ + time_of(bytes_ + call.bytes_);
     calls_[call.number_] = &call;
+    ++last_number_;
+    bytes_ += call.bytes_;
   }
   head.number = call.number_;
   try {
     tell(head, body);
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    calls_.erase(call.number_);
+    remove(call);
     throw;
   }
 }
@@ -65,14 +78,18 @@ void RemotePeer::tell(RemoteHead head, BodyWriter& body) {
   }
 }
 
-/// Until done(). False: the member has ended, or nothing has been heard of it for the limit.
+void RemotePeer::remove(const RemoteCall& call) {
+  bytes_ -= calls_.erase(call.number_) > 0 ? call.bytes_ : 0;
+}
+
+/// Until done(). False: the member has ended, has been silent for the limit, or needs too long.
 template <typename Done>
-bool RemotePeer::wait(std::unique_lock<std::mutex>& lock, Done done) {
+bool RemotePeer::wait(std::unique_lock<std::mutex>& lock, Clock::time_point deadline, Done done) {
   while (!done()) {
     if (!is_alive()) {
       return false;
     }
-    const auto end = heard_ + limit_;
+    const auto end = std::min(heard_ + limit_, deadline);
     if (Clock::now() >= end) {
       end_locked(std::errc::timed_out);
       silent_();
@@ -85,8 +102,8 @@ bool RemotePeer::wait(std::unique_lock<std::mutex>& lock, Done done) {
 
 bool RemotePeer::finish(RemoteCall& call) {
   std::unique_lock lock(mutex_);
-  const bool answered = wait(lock, [&] { return call.over_; });
-  calls_.erase(call.number_);
+  const bool answered = wait(lock, call.deadline_, [&] { return call.over_; });
+  remove(call);
   return answered;
 }
 
@@ -101,7 +118,8 @@ bool RemotePeer::try_turn() {
 
 bool RemotePeer::take_turn() {
   std::unique_lock lock(mutex_);
-  if (!wait(lock, [&] { return turns_ > 0; })) {
+  // Those that have the turns wait no longer than their deadlines.
+  if (!wait(lock, Clock::time_point::max(), [&] { return turns_ > 0; })) {
     return false;
   }
   --turns_;
@@ -210,7 +228,7 @@ bool RemoteDescribe::take(const RemoteHead& head, BodyReader& /*body*/) {
 class RemotePull::Request final : public RemoteCall {
  public:
   Request(RemotePeer& peer, std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses)
-      : RemoteCall(RemoteKind::kPieces),
+      : RemoteCall(RemoteKind::kPieces, bytes_of(blocks)),
         peer_(peer),
         blocks_(blocks),
         destinations_(destinations),
@@ -235,7 +253,18 @@ class RemotePull::Request final : public RemoteCall {
   }
 
  private:
+  /// The caller can have given any number.
+  static std::uint64_t bytes_of(std::span<const Block> blocks) {
+    static constexpr std::uint64_t kMost = std::uint64_t{1} << 44;
+    return std::accumulate(blocks.begin(), blocks.end(), std::uint64_t{0}, [](std::uint64_t sum, const Block& block) {
+      return std::min(sum + std::min(block.bytes, kMost), kMost);
+    });
+  }
+
   bool take(const RemoteHead& head, BodyReader& body) override {
+    if (head.count == 0) {
+      return false;
+    }
     for (std::uint32_t i = 0; i < head.count; ++i) {
       const auto item = body.take<PieceItem>();
       if (!item || item->index >= blocks_.size() || statuses_[item->index] != -EINPROGRESS || !take(*item, body)) {

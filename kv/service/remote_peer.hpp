@@ -26,6 +26,9 @@ using Block = shmemx_exchange_block_t;
 
 /// Requests for pulls that a member has at another one at a time.
 constexpr std::uint32_t kMostPullRequests = 4;
+/// A member that sends less is as lost as one that is silent. Slower than any network of a cluster, shared by many
+/// readers.
+constexpr std::uint64_t kLeastBytesPerSecond = std::uint64_t{64} << 10;
 
 class RemotePeer;
 
@@ -33,7 +36,8 @@ class RemotePeer;
 /// derived class calls.
 class RemoteCall {
  public:
-  explicit RemoteCall(RemoteKind answer) : answer_(answer) {}
+  /// `bytes`: of the blocks in the answer.
+  explicit RemoteCall(RemoteKind answer, std::uint64_t bytes = 0) : answer_(answer), bytes_(bytes) {}
   RemoteCall(const RemoteCall&) = delete;
   RemoteCall& operator=(const RemoteCall&) = delete;
   virtual ~RemoteCall() = default;
@@ -46,11 +50,14 @@ class RemoteCall {
  private:
   friend class RemotePeer;
   const RemoteKind answer_;
+  const std::uint64_t bytes_;
   std::uint64_t number_ = 0;
+  std::chrono::steady_clock::time_point deadline_{};
   bool over_ = false;
 };
 
-/// Thread-safe. No call waits longer for the other member than the limit; after that the member counts as lost.
+/// Thread-safe. A member counts as lost if it is silent for the limit while it owes an answer, or if an answer is not
+/// complete by the limit and the time that its blocks may take, and those of the calls before.
 class RemotePeer {
  public:
   using Send = std::function<void(PortMessage message)>;
@@ -95,7 +102,8 @@ class RemotePeer {
 
  private:
   template <typename Done>
-  bool wait(std::unique_lock<std::mutex>& lock, Done done);
+  bool wait(std::unique_lock<std::mutex>& lock, Clock::time_point deadline, Done done);
+  void remove(const RemoteCall& call);
   void end_locked(std::errc why);
 
   const Identity identity_;
@@ -108,6 +116,7 @@ class RemotePeer {
   std::condition_variable changed_;
   std::unordered_map<std::uint64_t, RemoteCall*> calls_;
   std::uint64_t last_number_ = 0;
+  std::uint64_t bytes_ = 0;  // of the blocks that the calls wait for
   std::uint32_t turns_ = kMostPullRequests;
   Clock::time_point heard_{};
 };

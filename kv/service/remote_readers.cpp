@@ -88,7 +88,7 @@ RemoteReaders::Outcome RemoteReaders::receive(const RemoteHead& head, std::span<
   bool valid = false;
   switch (head.kind) {
     case RemoteKind::kFind:
-      valid = find(reader, head, body);
+      valid = may_answer(reader) && find(reader, head, body);
       break;
     case RemoteKind::kPull:
       valid = begin_pulls(reader, head, body);
@@ -97,10 +97,10 @@ RemoteReaders::Outcome RemoteReaders::receive(const RemoteHead& head, std::span<
       valid = release(reader, head, body);
       break;
     case RemoteKind::kList:
-      valid = list(reader, head, body);
+      valid = may_answer(reader) && list(reader, head, body);
       break;
     case RemoteKind::kDescribe:
-      valid = describe(reader, head, body);
+      valid = may_answer(reader) && describe(reader, head, body);
       break;
     case RemoteKind::kFound:
     case RemoteKind::kPieces:
@@ -109,6 +109,17 @@ RemoteReaders::Outcome RemoteReaders::receive(const RemoteHead& head, std::span<
       break;
   }
   return valid ? Outcome::kDone : Outcome::kInvalid;
+}
+
+/// A reader that asks and takes no answers would fill the memory of this process with them.
+bool RemoteReaders::may_answer(const Reader& reader) const {
+  return reader.answers_under_way->load(std::memory_order_relaxed) < kMostAnswersUnderWay;
+}
+
+void RemoteReaders::send(const Reader& reader, const UnderWay& under_way, PortMessage message) const {
+  message.under_way = under_way;
+  under_way->fetch_add(1, std::memory_order_relaxed);
+  send_(reader.route, std::move(message));
 }
 
 bool RemoteReaders::find(Reader& reader, const RemoteHead& head, BodyReader& body) {
@@ -133,7 +144,7 @@ bool RemoteReaders::find(Reader& reader, const RemoteHead& head, BodyReader& bod
   }
   RemoteHead found = answer(reader, RemoteKind::kFound, head.number);
   found.count = head.count;
-  send_(reader.route, items.take(found));
+  send(reader, reader.answers_under_way, items.take(found));
   return true;
 }
 
@@ -217,7 +228,7 @@ bool RemoteReaders::list(Reader& reader, const RemoteHead& head, const BodyReade
                         .key_bytes = key.bytes()});
     items.add_bytes(key.data(), key.bytes());
   }
-  send_(reader.route, items.take(listed));
+  send(reader, reader.answers_under_way, items.take(listed));
   return true;
 }
 
@@ -225,7 +236,7 @@ bool RemoteReaders::describe(Reader& reader, const RemoteHead& head, const BodyR
   RemoteHead described = answer(reader, RemoteKind::kDescribed, head.number);
   described.first = directory_.blocks();
   described.second = directory_.bytes();
-  send_(reader.route, BodyWriter(1).take(described));
+  send(reader, reader.answers_under_way, BodyWriter(1).take(described));
   return body.empty();
 }
 
@@ -248,7 +259,7 @@ bool RemoteReaders::turn() {
   const std::lock_guard lock(mutex_);
   for (const auto& [session, reader] : readers_) {
     // Relaxed: counted down in the thread that calls this.
-    if (!reader->pulls.empty() && reader->under_way->load(std::memory_order_relaxed) < kMostMessagesUnderWay) {
+    if (!reader->pulls.empty() && reader->pieces_under_way->load(std::memory_order_relaxed) < kMostMessagesUnderWay) {
       send_pieces(*reader);
       more = true;
     }
@@ -279,10 +290,7 @@ void RemoteReaders::send_pieces(Reader& reader) {
       reader.pulls.pop_front();
     }
   }
-  PortMessage message = body.take(head);
-  message.under_way = reader.under_way;
-  reader.under_way->fetch_add(1, std::memory_order_relaxed);
-  send_(reader.route, std::move(message));
+  send(reader, reader.pieces_under_way, body.take(head));
 }
 
 /// True: that was the last one of the block.

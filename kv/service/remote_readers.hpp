@@ -22,9 +22,11 @@
 
 namespace shmem::exchange {
 
-/// What a reader may have under way: pulls of blocks, and messages that carry them.
+/// What a reader may have under way: pulls of blocks, messages that carry them, and other answers, of which each of its
+/// threads waits for one.
 constexpr std::size_t kMostRemotePulls = 256;
 constexpr std::uint32_t kMostMessagesUnderWay = 8;
+constexpr std::uint32_t kMostAnswersUnderWay = 1024;
 
 /// Thread-safe. No call waits, each takes bounded time, and none trusts what a reader says.
 class RemoteReaders {
@@ -69,13 +71,15 @@ class RemoteReaders {
     std::uint64_t at = 0;  // in the memory
     std::uint64_t done = 0;
   };
+  using UnderWay = std::shared_ptr<std::atomic<std::uint32_t>>;
   struct Reader {
     std::uint64_t route;
     std::uint64_t answers;
     LeaseBoard board;
     Leases leases;
     std::deque<Pull> pulls{};  // the first has begun, or will be the next
-    std::shared_ptr<std::atomic<std::uint32_t>> under_way = std::make_shared<std::atomic<std::uint32_t>>(0);
+    UnderWay pieces_under_way = std::make_shared<std::atomic<std::uint32_t>>(0);
+    UnderWay answers_under_way = std::make_shared<std::atomic<std::uint32_t>>(0);
   };
 
   // REQUIRES: mutex_.
@@ -86,6 +90,8 @@ class RemoteReaders {
   bool release(Reader& reader, const RemoteHead& head, BodyReader& body);
   bool list(Reader& reader, const RemoteHead& head, const BodyReader& body);
   bool describe(Reader& reader, const RemoteHead& head, const BodyReader& body);
+  bool may_answer(const Reader& reader) const;
+  void send(const Reader& reader, const UnderWay& under_way, PortMessage message) const;
   void send_pieces(Reader& reader);
   bool add_piece(Reader& reader, Pull& pull, BodyWriter& body);
   std::errc begin(Reader& reader, Pull& pull);

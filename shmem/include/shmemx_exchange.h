@@ -216,9 +216,9 @@ typedef struct shmemx_exchange_transfer_t shmemx_exchange_transfer_t;
  * statuses, which may be NULL, gets 0 or a negative errno for each block; the bytes of a destination that failed are
  * undefined. Returns 0 if all have arrived, else the error of the first that has not: -ESTALE the block was withdrawn
  * since it was found; -EOWNERDEAD its owner has ended or left; -ETIMEDOUT its owner, on another node, has not answered
- * for answer_ms; -EBADMSG the owner's directory, or its answer, makes no sense; -EIO its memory cannot be read; -EINVAL
- * a block that was not found, a destination that is NULL; -EAGAIN as many transfers as the options say (nothing was
- * started); -ENOMEM.
+ * for answer_ms, or has sent less than 64 KiB a second; -EBADMSG the owner's directory, or its answer, makes no sense;
+ * -EIO its memory cannot be read; -EINVAL a block that was not found, a destination that is NULL; -EAGAIN as many
+ * transfers as the options say (nothing was started); -ENOMEM.
  */
 SHMEM_API int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exchange_block_t* blocks,
                                    void* const* destinations, size_t count, int32_t* statuses,

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a reader waits for a member on another node that only pretends to answer, and how much an owner keeps for a
+// reader that takes no answers. Without a network.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kv/service/directory_writer.hpp"
+#include "kv/service/remote_peer.hpp"
+#include "kv/service/remote_readers.hpp"
+
+namespace {
+
+using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
+using shmem::PortMessage;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = RemotePeer::Clock;
+
+constexpr milliseconds kLimit{300};
+/// A small part of the limit: the member is never silent for long.
+constexpr milliseconds kPause{10};
+constexpr seconds kLong{10};
+
+/// A member that says something all the time, as long as it exists.
+class Pretender {
+ public:
+  using Say = std::function<void(RemotePeer&)>;
+  explicit Pretender(Say say)
+      : thread_([this, say = std::move(say)] {
+          while (!stop_) {
+            say(*peer_);
+            std::this_thread::sleep_for(kPause);
+          }
+        }) {}
+  Pretender(const Pretender&) = delete;
+  Pretender& operator=(const Pretender&) = delete;
+  ~Pretender() {
+    stop_ = true;
+    thread_.join();
+  }
+  [[nodiscard]] const std::shared_ptr<RemotePeer>& peer() const { return peer_; }
+
+ private:
+  std::shared_ptr<RemotePeer> peer_ = std::make_shared<RemotePeer>(
+      RemotePeer::Identity{.member = 1, .seat = 64, .slots = 8, .requests = 1}, kLimit,
+      [](const PortMessage& /*message*/) {}, [] {});
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+RemoteHead head_of(RemoteKind kind, std::uint64_t number, std::uint32_t count) {
+  RemoteHead head;
+  head.kind = kind;
+  head.number = number;
+  head.count = count;
+  return head;
+}
+
+TEST(ExchangeRemoteLimits, AMemberThatAnswersOtherCallsIsGivenUp) {
+  const Pretender member([](RemotePeer& peer) { peer.receive(head_of(RemoteKind::kFound, 1000, 0), {}); });
+  const auto begin = Clock::now();
+  const std::array<Key, 1> keys{*Key::make("key", 3)};
+  RemoteFind find(*member.peer(), keys, 0, 0);
+  EXPECT_TRUE(find.finish().empty());
+  EXPECT_EQ(member.peer()->status(), -ETIMEDOUT);
+  EXPECT_LT(Clock::now() - begin, kLong);
+}
+
+TEST(ExchangeRemoteLimits, AMemberThatSendsTooSlowlyIsGivenUp) {
+  constexpr std::size_t kBytes = 100'000;
+  std::atomic<bool> asked{false};
+  std::atomic<std::uint64_t> sent{0};
+  const Pretender member([&](RemotePeer& peer) {  // a byte at a time: 1,000 s for the block
+    if (asked && peer.is_alive()) {
+      BodyWriter body(sizeof(PieceItem) + 1);
+      body.add(PieceItem{0, 0, sent++, 1});
+      body.add_bytes("x", 1);
+      const PortMessage message = body.take({});
+      peer.receive(head_of(RemoteKind::kPieces, 1, 1), {message.body.get(), message.bytes});
+    }
+  });
+  std::string room(kBytes, '?');
+  void* const to = room.data();
+  const Block block{
+      .member = 1, .epoch = 2, .bytes = kBytes, .layout = 0, .seat = 64, .slot = 0, .lease = 0, .status = 0};
+  std::int32_t status = 0;
+  const auto begin = Clock::now();
+  RemotePull pull(member.peer(), {&block, 1}, &to, &status);
+  asked = true;
+  pull.finish();
+  EXPECT_EQ(status, -ETIMEDOUT);
+  EXPECT_LT(Clock::now() - begin, kLong);
+  EXPECT_GT(sent, 10U) << "it has not been silent";
+}
+
+TEST(ExchangeRemoteLimits, PiecesOfNothingMakeNoSense) {
+  RemotePeer peer(
+      {.member = 1, .seat = 64, .slots = 8, .requests = 1}, kLimit, [](const PortMessage& /*message*/) {}, [] {});
+  const auto shared = std::shared_ptr<RemotePeer>(&peer, [](auto*) {});
+  std::array<std::byte, 8> room{};
+  void* const to = room.data();
+  const Block block{.member = 1, .epoch = 2, .bytes = 8, .layout = 0, .seat = 64, .slot = 0, .lease = 0, .status = 0};
+  std::int32_t status = 0;
+  RemotePull pull(shared, {&block, 1}, &to, &status);
+  EXPECT_FALSE(peer.receive(head_of(RemoteKind::kPieces, 1, 0), {}));
+  peer.end(std::errc::bad_message);
+}
+
+TEST(ExchangeRemoteLimits, BlocksOfAnySizeHaveADeadline) {
+  RemotePeer peer(
+      {.member = 1, .seat = 64, .slots = 8, .requests = 1}, kLimit, [](const PortMessage& /*message*/) {}, [] {});
+  const auto shared = std::shared_ptr<RemotePeer>(&peer, [](auto*) {});
+  std::byte room{};
+  void* const to = &room;
+  std::array<void*, 3> destinations{to, to, to};
+  const Block block{
+      .member = 1, .epoch = 2, .bytes = UINT64_MAX, .layout = 0, .seat = 64, .slot = 0, .lease = 0, .status = 0};
+  const std::array<Block, 3> blocks{block, block, block};
+  std::array<std::int32_t, 3> statuses{};
+  RemotePull(shared, blocks, destinations.data(), statuses.data()).finish();
+  EXPECT_EQ(statuses, (std::array<std::int32_t, 3>{-ETIMEDOUT, -ETIMEDOUT, -ETIMEDOUT})) << "it has been silent";
+}
+
+TEST(ExchangeRemoteLimits, AReaderThatTakesNoAnswersIsDropped) {
+  constexpr std::uint64_t kSession = 5;
+  DirectoryWriter writer(*DirectoryWriter::create(8));
+  std::vector<PortMessage> waiting;
+  RemoteReaders readers(DirectoryReader(writer.memory(), writer.slots()), {.quota = 2, .lease_ms = 1000},
+                        [&](std::uint64_t /*route*/, PortMessage message) { waiting.push_back(std::move(message)); });
+  ASSERT_TRUE(readers.add(kSession, 1, 2));
+  for (const RemoteKind kind : {RemoteKind::kList, RemoteKind::kDescribe, RemoteKind::kFind}) {
+    RemoteHead head = head_of(kind, 1, kind == RemoteKind::kFind ? 1 : 0);
+    head.session = kSession;
+    BodyWriter body(7);
+    if (kind == RemoteKind::kFind) {
+      body.add(std::uint32_t{3});
+      body.add_bytes("key", 3);
+    }
+    const PortMessage message = body.take(head);
+    const std::span<const std::byte> bytes(message.body.get(), message.bytes);
+    while (waiting.size() < kMostAnswersUnderWay) {
+      ASSERT_EQ(readers.receive(head, bytes), RemoteReaders::Outcome::kDone);
+    }
+    EXPECT_EQ(readers.receive(head, bytes), RemoteReaders::Outcome::kInvalid);
+    EXPECT_EQ(waiting.size(), kMostAnswersUnderWay);
+    waiting.back().under_way->fetch_sub(1);  // one has been sent
+    waiting.pop_back();
+    EXPECT_EQ(readers.receive(head, bytes), RemoteReaders::Outcome::kDone);
+    for (const PortMessage& answer : waiting) {
+      answer.under_way->fetch_sub(1);
+    }
+    waiting.clear();
+  }
+}
+
+}  // namespace
