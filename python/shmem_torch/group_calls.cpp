@@ -68,7 +68,7 @@ std::string run(const GroupHandle& group, const Call& call) {
       call.root,           call.bytes,     static_cast<std::uint64_t>(std::chrono::nanoseconds(call.timeout).count()),
       call.from.data(),    call.to.data(), call.from_bytes.data(),
       call.to_bytes.data()};
-  const int error = shmemx_group_run(group.get(), &raw);
+  const int error = shmemx_group_run_signed(group.get(), &raw, call.signature);
   return error == 0 ? "" : failure_text(call.name, error, call.timeout);
 }
 

@@ -42,6 +42,7 @@ struct Call {
   int type = SHMEMX_GROUP_BYTES;
   int operation = SHMEMX_GROUP_SUM;
   int root = 0;
+  std::uint32_t signature = 0;
   std::uint64_t bytes = 0;
   std::chrono::milliseconds timeout{0};
   std::vector<const void*> from{};

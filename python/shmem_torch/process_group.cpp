@@ -67,9 +67,11 @@ std::vector<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, 
     refuse(name, "the first dimension is " + std::to_string(rows) + ", not a multiple of the " + std::to_string(size) +
                      " ranks");
   }
-  if (!splits.empty() && (static_cast<int>(splits.size()) != size ||
-                          std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) != rows)) {
-    refuse(name, "the split sizes do not add up to the first dimension, or are not one for each rank");
+  const auto is_size = [rows](std::int64_t split) { return split >= 0 && split <= rows; };
+  if (!splits.empty() &&
+      (static_cast<int>(splits.size()) != size || !std::all_of(splits.begin(), splits.end(), is_size) ||
+       std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) != rows)) {
+    refuse(name, "the split sizes do not add up to the first dimension, are negative, or are not one for each rank");
   }
   const std::uint64_t row_bytes = rows == 0 ? 0 : bytes_of(tensor) / static_cast<std::uint64_t>(rows);
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -106,8 +108,7 @@ WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::Broadcast
   auto call = std::make_shared<TensorCall>("shmem:broadcast", SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
   const at::Tensor& tensor = only_tensor("shmem:broadcast", tensors);
   call->call.root = static_cast<int>(options.rootRank);
-  call->call.type = type_of(tensor);
-  call->call.bytes = bytes_of(tensor);
+  call->expect(tensors);
   call->update(tensor);
   return give(c10d::OpType::BROADCAST, "shmem:broadcast", tensors, tensors, std::move(call));
 }
@@ -119,8 +120,7 @@ WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::Allreduce
   }
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
-  call->combine(tensor, operation_of(kName, options.reduceOp));
-  call->call.bytes = bytes_of(tensor);
+  call->combine(tensors, operation_of(kName, options.reduceOp));
   call->update(tensor);
   return give(c10d::OpType::ALLREDUCE, kName, tensors, tensors, std::move(call));
 }
@@ -139,7 +139,7 @@ WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors, const c10d:
     check_tensor(kName, tensor);
     parts.push_back(as_real(tensor));
   }
-  call->combine(parts[0], operation_of(kName, options.reduceOp));
+  call->combine(tensors, operation_of(kName, options.reduceOp));
   call->update_all(parts);
   return give(c10d::OpType::ALLREDUCE_COALESCED, kName, tensors, tensors, std::move(call));
 }
@@ -154,8 +154,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
   calls_.fetch_add(1, std::memory_order_relaxed);
   const auto gather = [this, timeout = timeout_of(options.timeout)](const at::Tensor& mine, Tensors& all) {
     TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout);
-    call.call.type = type_of(mine);
-    call.call.bytes = bytes_of(mine);
+    call.expect({mine});
     call.read(mine);
     for (at::Tensor& one : all) {
       call.write(one);
@@ -213,9 +212,8 @@ WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOption
   constexpr const char* kName = "shmem:reduce";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE, timeout_of(options.timeout));
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
-  call->combine(tensor, operation_of(kName, options.reduceOp));
+  call->combine(tensors, operation_of(kName, options.reduceOp));
   call->call.root = static_cast<int>(options.rootRank);
-  call->call.bytes = bytes_of(tensor);
   call->update(tensor);
   return give(c10d::OpType::REDUCE, kName, tensors, tensors, std::move(call));
 }
@@ -229,8 +227,7 @@ WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors&
     refuse(kName, "got " + std::to_string(outputs.size()) + " lists of tensors, not one");
   }
   check_list(kName, outputs[0], size_, input);
-  call->call.type = type_of(input);
-  call->call.bytes = bytes_of(input);
+  call->expect({input});
   call->read(input);
   for (const at::Tensor& output : outputs[0]) {
     call->write(output);
@@ -246,8 +243,7 @@ WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& i
     refuse(kName, "the output tensor must have the dtype of the input, and " + std::to_string(size_) +
                       " times as many elements");
   }
-  call->call.type = type_of(input);
-  call->call.bytes = bytes_of(input);
+  call->expect({input});
   call->read(input);
   call->write(output);
   cut(call->call.to, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(input)));
@@ -271,6 +267,7 @@ WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs
     }
     call->write_all(list);
   }
+  call->expect(inputs);
   call->read_all(inputs);
   Tensors results;
   for (const Tensors& list : outputs) {
@@ -289,8 +286,7 @@ WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& in
     refuse(kName, "the root, and only it, gives one list of output tensors");
   }
   call->call.root = static_cast<int>(options.rootRank);
-  call->call.type = type_of(input);
-  call->call.bytes = bytes_of(input);
+  call->expect({input});
   call->read(input);
   if (is_root) {
     check_list(kName, outputs[0], size_, input);
@@ -311,8 +307,7 @@ WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& i
     refuse(kName, "the root, and only it, gives one list of input tensors");
   }
   call->call.root = static_cast<int>(options.rootRank);
-  call->call.type = type_of(output);
-  call->call.bytes = bytes_of(output);
+  call->expect({output});
   if (is_root) {
     check_list(kName, inputs[0], size_, output);
     for (const at::Tensor& input : inputs[0]) {
@@ -332,8 +327,7 @@ WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tens
     refuse(kName, "got " + std::to_string(inputs.size()) + " lists of tensors, not one");
   }
   check_list(kName, inputs[0], size_, outputs[0]);
-  call->combine(output, operation_of(kName, options.reduceOp));
-  call->call.bytes = bytes_of(output);
+  call->combine(outputs, operation_of(kName, options.reduceOp));
   for (const at::Tensor& input : inputs[0]) {
     call->read(as_real(input));
   }
@@ -350,8 +344,7 @@ WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tens
                       " times as many elements");
   }
   const at::Tensor to = as_real(output);
-  call->combine(to, operation_of(kName, options.reduceOp));
-  call->call.bytes = bytes_of(to);
+  call->combine({output}, operation_of(kName, options.reduceOp));
   call->read(as_real(input));
   cut(call->call.from, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(to)));
   call->write(to);
@@ -367,7 +360,7 @@ WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& inp
   if (output.scalar_type() != input.scalar_type()) {
     refuse(kName, "input and output differ in dtype");
   }
-  call->call.type = type_of(input);
+  call->expect_type_of(input);
   call->call.from_bytes = parts_of(kName, input, input_splits, size_);
   call->call.to_bytes = parts_of(kName, output, output_splits, size_);
   call->read(input);
@@ -391,7 +384,7 @@ WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const
     call->write(output);
     call->call.to_bytes.push_back(bytes_of(output));
   }
-  call->call.type = type_of(inputs[0]);
+  call->expect_type_of(inputs[0]);
   return give(c10d::OpType::ALLTOALL, kName, inputs, outputs, std::move(call));
 }
 

@@ -16,6 +16,17 @@ std::size_t bytes_of(const at::Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
 }
 
+/// "float [2, 3]"
+std::string text_of(const at::Tensor& tensor) {
+  std::string text = c10::toString(tensor.scalar_type());
+  const char* separator = " [";
+  for (const std::int64_t extent : tensor.sizes()) {
+    text += separator + std::to_string(extent);
+    separator = ", ";
+  }
+  return text + (tensor.dim() == 0 ? " []" : "]");
+}
+
 }  // namespace
 
 void check_tensor(const char* name, const at::Tensor& tensor) {
@@ -131,18 +142,48 @@ void TensorCall::update_all(const std::vector<at::Tensor>& tensors) {
   call.to.push_back(kept_.back().data_ptr());
 }
 
-void TensorCall::combine(const at::Tensor& tensor, int operation) {
-  call.operation = operation;
+/// FNV-1a, of 32 bits: the same in all processes.
+void TensorCall::sign(std::int64_t value) {
+  constexpr std::uint32_t kPrime = 16777619;
+  for (int shift = 0; shift < 64; shift += 8) {
+    call.signature = (call.signature ^ static_cast<std::uint8_t>(value >> shift)) * kPrime;
+  }
+}
+
+void TensorCall::expect(const std::vector<at::Tensor>& tensors) {
+  expect_type_of(tensors.front());
+  call.bytes = bytes_of(tensors.front());
+  for (const at::Tensor& tensor : tensors) {
+    sign(static_cast<std::int64_t>(tensor.scalar_type()));
+    sign(tensor.dim());
+    for (const std::int64_t extent : tensor.sizes()) {
+      sign(extent);
+    }
+  }
+}
+
+void TensorCall::expect_type_of(const at::Tensor& tensor) {
   call.type = type_of(tensor);
-  if (call.type == SHMEMX_GROUP_BYTES) {
-    refuse(call.name, std::string("elements of type ") + c10::toString(tensor.scalar_type()) + " cannot be combined");
+  like_ = tensor;
+  sign(static_cast<std::int64_t>(tensor.scalar_type()));
+}
+
+void TensorCall::combine(const std::vector<at::Tensor>& tensors, int operation) {
+  const at::Tensor& first = tensors.front();
+  expect(tensors);
+  call.operation = operation;
+  call.type = type_of(as_real(first));
+  const bool is_sum = operation == SHMEMX_GROUP_SUM || operation == SHMEMX_GROUP_AVERAGE;
+  if (call.type == SHMEMX_GROUP_BYTES || (first.is_complex() && !is_sum)) {
+    refuse(call.name, std::string("elements of type ") + c10::toString(first.scalar_type()) + " cannot be combined" +
+                          (first.is_complex() ? ", except by sum and average" : ""));
   }
 }
 
 std::string TensorCall::make(const GroupHandle& group) {
   std::string failure = run(group, call);
   if (!failure.empty()) {
-    return failure;
+    return like_.defined() ? failure + " (here " + text_of(like_) + ")" : failure;
   }
   for (auto& [to, from] : copies_) {
     to.copy_(from);

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,16 +34,22 @@ class TensorCall {
   void write_all(const std::vector<at::Tensor>& tensors);
   void update_all(const std::vector<at::Tensor>& tensors);
 
+  /// Each rank's tensors have these shapes and dtypes, and the same number of bytes if it is one tensor.
+  void expect(const std::vector<at::Tensor>& tensors);
+  /// Each rank's tensors have this dtype.
+  void expect_type_of(const at::Tensor& tensor);
   /// Throws unless these elements can be combined so.
-  void combine(const at::Tensor& tensor, int operation);
+  void combine(const std::vector<at::Tensor>& tensors, int operation);
   /// Makes the call, and then the copies. "", or why it failed.
   std::string make(const GroupHandle& group);
 
   Call call;
 
  private:
+  void sign(std::int64_t value);
   at::Tensor buffer_for(const std::vector<at::Tensor>& tensors);
 
+  at::Tensor like_;  // what messages say of this rank
   std::vector<at::Tensor> kept_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;                  // afterwards: to the first from the second
   std::vector<std::pair<std::vector<at::Tensor>, at::Tensor>> scattered_;  // likewise

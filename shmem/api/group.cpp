@@ -77,13 +77,12 @@ Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmem
   return {};
 }
 
-Result<void> run(shmemx_group_t* group, const shmemx_group_call_t* call) {
-  constexpr const char* kCall = "shmemx_group_run";
+Result<void> run(const char* name, shmemx_group_t* group, const shmemx_group_call_t* call, std::uint32_t signature) {
   if (group == nullptr || call == nullptr) {
-    return refuse(kCall, group == nullptr ? "group is NULL" : "call is NULL");
+    return refuse(name, group == nullptr ? "group is NULL" : "call is NULL");
   }
   if (call->kind == SHMEMX_GROUP_ALLTOALL && (call->from_bytes == nullptr || call->to_bytes == nullptr)) {
-    return refuse(kCall, "alltoall needs from_bytes and to_bytes");
+    return refuse(name, "alltoall needs from_bytes and to_bytes");
   }
   shmem::StagedCall staged;
   staged.kind = static_cast<shmem::StagedCall::Kind>(call->kind);
@@ -95,6 +94,7 @@ Result<void> run(shmemx_group_t* group, const shmemx_group_call_t* call) {
   staged.to = call->to;
   staged.from_bytes = call->from_bytes;
   staged.to_bytes = call->to_bytes;
+  staged.signature = signature;
   return group->group->run(staged, time_of(call->timeout_ns));
 }
 
@@ -165,7 +165,12 @@ void shmemx_group_destroy(shmemx_group_t* group) noexcept {
 }
 
 int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {
-  return code_of(run(group, call));
+  return code_of(run("shmemx_group_run", group, call, 0));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_run_signed(shmemx_group_t* group, const shmemx_group_call_t* call, uint32_t signature) noexcept try {
+  return code_of(run("shmemx_group_run_signed", group, call, signature));
 }
 SHMEM_CATCH(int)
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 namespace shmem {
 namespace {
@@ -29,18 +30,28 @@ std::string head_text(const CallHead& head) {
   return text + (head.root >= 0 ? fmt::format(", root {}", head.root) : "");
 }
 
+bool sum_fits(const std::uint64_t* sizes, int members) {
+  std::uint64_t room = PTRDIFF_MAX;
+  return std::all_of(sizes, sizes + members, [&](std::uint64_t bytes) {
+    const bool fits = bytes <= room;
+    room -= fits ? bytes : 0;
+    return fits;
+  });
+}
+
 bool same_call(const CallHead& one, const CallHead& other) {
   return one.kind == other.kind && one.type == other.type && one.operation == other.operation &&
-         one.root == other.root && one.bytes == other.bytes;
+         one.root == other.root && one.bytes == other.bytes && one.signature == other.signature;
 }
 
 }  // namespace
 
 CallHead head_of(const StagedCall& call, std::uint64_t flags) {
-  CallHead head{.kind = call.kind,
-                .type = static_cast<std::int32_t>(call.type),
+  CallHead head{.kind = static_cast<std::int16_t>(call.kind),
+                .type = static_cast<std::int16_t>(call.type),
                 .operation = -1,
                 .root = -1,
+                .signature = call.signature,
                 .bytes = call.kind == StagedCall::kAlltoall || call.kind == StagedCall::kBarrier ? 0 : call.bytes,
                 .flags = flags};
   if (combines(call.kind)) {
@@ -71,6 +82,10 @@ std::string problem_of(const StagedCall& call, int members) {
                          name_of(call.type));
     }
   }
+  if (call.kind == StagedCall::kAlltoall &&
+      (!sum_fits(call.from_bytes, members) || !sum_fits(call.to_bytes, members))) {
+    return fmt::format("{}: the sizes add up to more than any memory has", kKindNames[kind]);
+  }
   return "";
 }
 
@@ -83,9 +98,11 @@ Result<void> compare_heads(int me, int members, const std::function<CallHead(int
                   fmt::format("shmem: PE {}: PE {} cannot make this call; its message says why", me, member));
     }
     if (!same_call(theirs, first)) {
-      return fail(std::errc::invalid_argument,
-                  fmt::format("shmem: PE {}: the calls differ: PE 0 makes {}; PE {} makes {}", me, head_text(first),
-                              member, head_text(theirs)));
+      const bool same_text = head_text(theirs) == head_text(first);
+      return fail(
+          std::errc::invalid_argument,
+          fmt::format("shmem: PE {}: the calls differ: PE 0 makes {}; PE {} makes {}", me, head_text(first), member,
+                      same_text ? "one whose signature (its shape, for instance) is another" : head_text(theirs)));
     }
   }
   return {};

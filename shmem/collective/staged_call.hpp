@@ -33,6 +33,7 @@ struct StagedCall {
   void* const* to = nullptr;
   const std::uint64_t* from_bytes = nullptr;  // kAlltoall
   const std::uint64_t* to_bytes = nullptr;
+  std::uint32_t signature = 0;
 };
 
 inline bool combines(std::int32_t kind) {
@@ -50,10 +51,13 @@ inline bool has_blocks(std::int32_t kind) {
 /// What members tell each other at first. `flags` are of one member: kRefused, and others that its algorithm defines.
 struct CallHead {
   static constexpr std::uint64_t kRefused = 1;  // it cannot make the call
-  std::int32_t kind, type, operation, root;
+  std::int16_t kind, type;
+  std::int32_t operation, root;
+  std::uint32_t signature;
   std::uint64_t bytes;
   std::uint64_t flags;
 };
+static_assert(sizeof(CallHead) == 32, "small calls have it and their data in one cache line");
 CallHead head_of(const StagedCall& call, std::uint64_t flags);
 
 /// Why a group of so many members cannot make the call; "": it can.

@@ -93,6 +93,10 @@ typedef struct shmemx_group_call_t {
  * members differ, or cannot be made; -ETIMEDOUT; -EOWNERDEAD a member has died; -ECANCELED another member has seen one
  * of these. On several nodes: -ECONNRESET a member has died, has left the group, or cannot be reached. */
 SHMEM_API int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) SHMEM_NOEXCEPT;
+/* The same. The members' calls differ (-EINVAL on all of them) also if their signatures do: a number that says what
+ * else shall be the same, such as a hash of the shape of the data. */
+SHMEM_API int shmemx_group_run_signed(shmemx_group_t* group, const shmemx_group_call_t* call,
+                                      uint32_t signature) SHMEM_NOEXCEPT;
 
 /* Symmetric memory: `bytes` > 0 of each member, zero at first, aligned to 2 MiB. Collective like shmemx_group_run; all
  * members ask for the same size. Calls whose buffers are all in it (on all members, in one or several such memories)

@@ -153,6 +153,14 @@ inline std::string check_calls_that_differ(shmemx_group_t* group, int rank, int 
   call.kind = SHMEMX_GROUP_ALLREDUCE;
   call.type = rank == 1 ? SHMEMX_GROUP_BYTES : SHMEMX_GROUP_UINT8;
   bad += expect_failure(group, call, EINVAL, {rank == 1 ? "there is no sum of type bytes" : "rank 1 cannot"});
+  call.type = SHMEMX_GROUP_UINT8;
+  if (shmemx_group_run_signed(group, &call, rank == 2 ? 5 : 4) != -EINVAL ||
+      std::string(shmemx_error_text()).find("rank 2 makes one whose signature") == std::string::npos) {
+    bad += std::string("signatures that differ: ") + shmemx_error_text();
+  }
+  if (shmemx_group_run_signed(group, &call, 4) != 0) {
+    bad += std::string("equal signatures: ") + shmemx_error_text();
+  }
   return bad + check_all_kinds(group, rank, size);
 }
 

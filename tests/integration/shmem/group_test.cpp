@@ -326,6 +326,12 @@ TEST(Group, WrongArgumentsAreErrors) {
   call = call_of(SHMEMX_GROUP_BROADCAST);
   call.root = 1;
   EXPECT_EQ(-EINVAL, shmemx_group_run(group, &call));
+  call = call_of(SHMEMX_GROUP_ALLTOALL);
+  std::uint64_t bytes = std::uint64_t{0} - 4;  // not even one such block
+  call.from_bytes = &bytes;
+  call.to_bytes = &bytes;
+  EXPECT_EQ(-EINVAL, shmemx_group_run(group, &call));
+  EXPECT_NE(std::string(shmemx_error_text()).find("more than any memory"), std::string::npos) << shmemx_error_text();
   shmemx_group_destroy(group);
 }
 

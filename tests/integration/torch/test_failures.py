@@ -22,6 +22,14 @@ def text_of(call):
     return "nothing was raised"
 
 
+def complex_of(rank):
+    return torch.complex128 if rank == 1 else torch.complex64
+
+
+def alltoall(dtype):
+    dist.all_to_all_single(torch.zeros(4, dtype=dtype), torch.zeros(4, dtype=dtype))
+
+
 def differing_calls(rank, size):
     texts = [
         text_of(lambda: dist.all_reduce(torch.zeros(2 + (rank == 1)))),
@@ -29,6 +37,11 @@ def differing_calls(rank, size):
         text_of(lambda: dist.all_reduce(torch.zeros(2, dtype=torch.float64 if rank == 1 else torch.int64))),
         text_of(lambda: dist.broadcast(torch.zeros(2), rank % 2)),
         text_of(lambda: dist.barrier() if rank == 1 else dist.all_reduce(torch.zeros(3))),
+        # As many bytes, of other shapes or dtypes.
+        text_of(lambda: dist.all_reduce(torch.zeros(2, 3) if rank == 1 else torch.zeros(3, 2))),
+        text_of(lambda: dist.all_reduce_coalesced([torch.zeros(2 + rank), torch.zeros(4 - rank)])),
+        text_of(lambda: dist.broadcast(torch.zeros(4 - 2 * rank, dtype=complex_of(rank)), 0)),
+        text_of(lambda: alltoall(torch.int32 if rank == 1 else torch.float32)),
     ]
     tensor = torch.ones(4)
     dist.all_reduce(tensor)
@@ -83,11 +96,19 @@ def monitored(rank, size):
     return "rank 1"
 
 
+def complex_zeros(size):
+    return torch.zeros(size, dtype=torch.complex64)
+
+
 def wrong_arguments(rank, size):
     for call in (
         lambda: dist.all_reduce(torch.zeros(2), dist.ReduceOp.BAND),
         lambda: dist.all_gather([torch.zeros(2), torch.zeros(3)], torch.zeros(2)),
         lambda: dist.all_to_all_single(torch.zeros(3), torch.zeros(3)),
+        lambda: dist.all_to_all_single(torch.zeros(8), torch.zeros(8), [12, -4], [12, -4]),
+        lambda: dist.all_to_all_single(torch.zeros(8), torch.zeros(8), [-1, 9], [4, 4]),
+        lambda: dist.reduce(complex_zeros(2), 0, dist.ReduceOp.PRODUCT),
+        lambda: dist.reduce_scatter(complex_zeros(2), [complex_zeros(2), complex_zeros(2)], dist.ReduceOp.MAX),
         lambda: dist.send(torch.zeros(1), 1 - rank, tag=-1),
         lambda: dist.all_reduce(torch.zeros(2, device="meta")),
     ):
@@ -102,7 +123,8 @@ def wrong_arguments(rank, size):
 class Failures(RanksTest):
     def test_calls_that_differ_raise_on_all_ranks(self):
         for texts in self.on_ranks(2, differing_calls):
-            for text, part in zip(texts, ["12 bytes", "36008 bytes", "float64", "root 1", "barrier"]):
+            parts = ["12 bytes", "36008 bytes", "float64", "root 1", "barrier", "here Float [", "signature", "Complex"]
+            for text, part in zip(texts, parts + ["alltoall"], strict=True):
                 self.assertIn("rank 1", text)
                 self.assertIn(part, text)
 
