@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,6 +48,8 @@ class Bootstrap {
   /// Ends the job with `status` because of `reason`. Returns the job's status, which is that of the first call on any
   /// PE. Does not end this process.
   virtual int abort(int status, const std::string& reason) = 0;
+  /// This PE could not start, and its process goes on. Tells the others, if that is possible without ending processes.
+  virtual void give_up_start(const std::string& reason) { abort(EXIT_FAILURE, reason); }
   /// The reason, once a PE or the launcher has ended the job. One memory load before that.
   [[nodiscard]] virtual std::optional<std::string> aborted() const = 0;
   /// A word that is 0 until then. The end of the job changes it and wakes threads that sleep on it, also those that

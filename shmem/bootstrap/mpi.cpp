@@ -262,6 +262,11 @@ int MpiBootstrap::abort(int status, const std::string& reason) {
   return status;
 }
 
+void MpiBootstrap::give_up_start(const std::string& reason) {
+  reason_.set(reason);
+  static_cast<void>(give_up({std::errc::operation_canceled, reason}));
+}
+
 Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
                                                 std::chrono::milliseconds limit) {
   auto loaded = load_mpi_plugin(plugin);

@@ -96,6 +96,7 @@ class NodeBootstrap final : public Bootstrap {
   Result<void> barrier() override { return world_->barrier(); }
 
   int abort(int status, const std::string& reason) override { return world_->abort(status, reason); }
+  void give_up_start(const std::string& reason) override { world_->give_up_start(reason); }
   [[nodiscard]] std::optional<std::string> aborted() const override { return world_->aborted(); }
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return world_->alarm(); }
   [[nodiscard]] std::string end_of(int rank) const override {

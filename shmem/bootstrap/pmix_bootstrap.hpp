@@ -34,6 +34,8 @@ class PmixBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
   Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
+  /// PMIx_Abort would end all processes.
+  void give_up_start(const std::string& reason) override { events_->end(reason); }
   [[nodiscard]] std::optional<std::string> aborted() const override { return events_->reason().get(); }
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return events_->reason().alarm(); }
   void leave() override;

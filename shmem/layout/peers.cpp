@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "base/fd.hpp"
 #include "base/process_activity.hpp"
@@ -33,6 +34,10 @@ pid_t visible_process(const Job& job, int pe) {
   return same ? theirs.pid.load(std::memory_order_relaxed) : 0;
 }
 
+bool stays_away(const Job& job, int pe) {
+  return job.metadata(pe).pid.load(std::memory_order_relaxed) < 0;
+}
+
 }  // namespace
 
 void introduce(const Job& job) {
@@ -49,6 +54,10 @@ void introduce(const Job& job) {
   mine.started.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
 }
 
+void stay_away(const Job& job) {
+  job.metadata(job.me).pid.store(-::getpid(), std::memory_order_relaxed);
+}
+
 std::vector<CpuLocation> locations_here(const Job& job) {
   std::vector<CpuLocation> all;
   all.reserve(static_cast<std::size_t>(job.size));
@@ -62,7 +71,7 @@ std::vector<CpuLocation> locations_here(const Job& job) {
 
 bool is_dead(const Job& job, int pe) {
   const pid_t pid = visible_process(job, pe);
-  return pid != 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+  return stays_away(job, pe) || (pid != 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 bool is_dead_or_zombie(const Job& job, int pe) {
@@ -81,9 +90,13 @@ bool is_stopped(const Job& job, int pe) {
 
 std::string describe_pe(const Job& job, int pe) {
   const PeMetadata& theirs = job.metadata(pe);
-  std::string text = fmt::format("PE {} (pid {}", job.nodes.world(pe), theirs.pid.load(std::memory_order_relaxed));
+  std::string text =
+      fmt::format("PE {} (pid {}", job.nodes.world(pe), std::abs(theirs.pid.load(std::memory_order_relaxed)));
   if (theirs.host[0] != '\0') {
     text += std::string(" on ") + theirs.host.data();
+  }
+  if (stays_away(job, pe)) {
+    return text + ", which could not start)";
   }
   if (!is_dead_or_zombie(job, pe)) {
     return text + (is_stopped(job, pe) ? ", stopped)" : ")");

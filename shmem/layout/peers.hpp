@@ -11,11 +11,14 @@ namespace shmem {
 /// Publishes what the others need for that. Call it before a barrier of the bootstrap.
 void introduce(const Job& job);
 
+/// This process goes on without having become a PE: to the others it is as good as dead.
+void stay_away(const Job& job);
+
 /// Where the PEs of this node run. REQUIRES: introduce() on all, and a barrier after it.
 std::vector<CpuLocation> locations_here(const Job& job);
 
-/// The process is gone: one or two system calls. False for a process that is not visible from here, in another
-/// container.
+/// The process is gone, or stays away: one or two system calls. False for a process that is not visible from here, in
+/// another container.
 bool is_dead(const Job& job, int pe);
 /// The same for a process that has ended but was not yet reaped by its parent. Four system calls.
 bool is_dead_or_zombie(const Job& job, int pe);

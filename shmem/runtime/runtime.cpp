@@ -277,7 +277,10 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
 #endif
   if (!ok) {
     // Other PEs may be waiting in shared memory for this PE.
-    if (!replaces) {
+    if (!replaces && errors_return()) {
+      stay_away(instance_->job_);
+      instance_->job_.bootstrap->give_up_start(ok.error().text);
+    } else if (!replaces) {
       instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
     }
     instance_.reset();

@@ -154,7 +154,27 @@ int run_first(int* argc, char*** argv, bool ends_first) {
   return right ? 0 : 4;
 }
 
+/// Process 1 cannot start, and no process is ended. With a variable that is wrong it fails before the others have its
+/// memory, or `later`, when they may have started.
+int run_refused(bool later) {
+  shmemx_set_errors_return(1);
+  if (world_rank == 1) {
+    ::setenv(later ? "SHMEM_TRACE" : "SHMEM_BARRIER_TUNING", "/nowhere/file", 1);
+  }
+  const int code = start(nullptr, 3);
+  if (code == 0) {
+    shmem_barrier_all();
+    std::printf("process %d: the barrier gave %d: %s\n", world_rank, shmemx_take_error(), shmemx_error_text());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::printf("process %d goes on\n", world_rank);
+  return code == 0 && world_rank == 1 ? 3 : 0;
+}
+
 int run(const std::string& action) {
+  if (action == "refused" || action == "refused-later") {
+    return run_refused(action == "refused-later");
+  }
   if (action == "world") {
     return run_world();
   }

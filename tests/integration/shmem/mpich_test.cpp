@@ -19,6 +19,7 @@ using test_support::TempDir;
 using test_support::test_program;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 class Mpich : public testing::Test {
@@ -71,6 +72,18 @@ TEST_F(Mpich, LeavesNothingBehindWhenAPeIsKilled) {
   EXPECT_FALSE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AnyOf(HasSubstr("it waited for PE 1"), HasSubstr("Killed (signal 9)")));
   EXPECT_TRUE(none_matching(mark.path()));
+}
+
+TEST_F(Mpich, GoesOnWithoutAPeThatCannotStart) {
+  for (const char* const action : {"refused", "refused-later"}) {
+    const auto job = run(3, {action});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("/nowhere/file"));
+    for (const char* const process : {"0", "1", "2"}) {
+      EXPECT_THAT(job.output, HasSubstr(std::string("process ") + process + " goes on"));
+    }
+    EXPECT_THAT(job.output, ContainsRegex("process 0: .* gave -[0-9]+: .*PE 1"));
+  }
 }
 
 TEST_F(Mpich, ReportsErrorsOfTheCommunicator) {

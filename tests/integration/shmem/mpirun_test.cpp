@@ -21,6 +21,7 @@ using test_support::TempDir;
 using test_support::test_program;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 using Environment = std::vector<std::string>;
@@ -233,6 +234,18 @@ TEST_F(Mpi, ReportsMissingProcesses) {
   const auto job = run(3, {test_program("mpi_pes_openmpi"), "late"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("waited 1 s for all processes of the communicator"));
+}
+
+TEST_F(Mpi, GoesOnWithoutAPeThatCannotStart) {
+  for (const char* const action : {"refused", "refused-later"}) {
+    const auto job = run(3, {test_program("mpi_pes_openmpi"), action});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("/nowhere/file"));
+    for (const char* const process : {"0", "1", "2"}) {
+      EXPECT_THAT(job.output, HasSubstr(std::string("process ") + process + " goes on"));
+    }
+    EXPECT_THAT(job.output, ContainsRegex("process 0: .* gave -[0-9]+: .*PE 1"));
+  }
 }
 
 TEST_F(Mpi, ReportsErrorsOfMpiOrTheCommunicator) {
