@@ -54,6 +54,7 @@ struct UcxDemand {
   const char* variable;
   const char* value;
   const char* why;
+  unsigned since = 0;  // UCX 1.this
 };
 /// Without an adapter, requests carry out all operations.
 constexpr UcxDemand kDemandsOfRequests[] = {
@@ -65,12 +66,20 @@ constexpr UcxDemand kDemandsOfRequests[] = {
 constexpr UcxDemand kDemandsOfAdapters[] = {
     {"UCX_ATOMIC_MODE", "cpu",
      "lets the adapter change a word while a processor changes it, and one of the two changes may get lost"},
+    {"UCX_PROTO_ENABLE", "n", "makes this version of UCX cancel atomic operations", 16},
+};
+constexpr UcxDemand kDemandsOfAdaptersOverTcp[] = {
+    {"UCX_RNDV_SCHEME", "am", "lets this version of UCX crash when a PE that large messages go to is lost", 16},
 };
 
-Result<void> check_demands(std::span<const UcxDemand> demands) {
+Result<void> check_demands(const UcxCalls& calls, std::span<const UcxDemand> demands) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  calls.get_version(&major, &minor, &release);
   for (const UcxDemand& demand : demands) {
     const char* value = std::getenv(demand.variable);
-    if (value != nullptr && std::string(value) != demand.value) {
+    if (value != nullptr && std::string(value) != demand.value && minor >= demand.since) {
       return fail(std::errc::invalid_argument,
                   fmt::format("{}={} {}: unset it, or set it to {}", demand.variable, value, demand.why, demand.value));
     }
@@ -180,9 +189,12 @@ Result<void> UcxWorker::choose_operations(std::size_t remote_pes, bool direct, b
     return good;
   }
   if (!direct && transports_ == "tcp") {
-    return check_demands(kDemandsOfRequests);
+    return check_demands(calls_, kDemandsOfRequests);
   }
-  if (auto good = check_demands(kDemandsOfAdapters); !good) {
+  if (auto good = check_demands(calls_, kDemandsOfAdapters); !good) {
+    return good;
+  }
+  if (auto good = transports_ == "tcp" ? check_demands(calls_, kDemandsOfAdaptersOverTcp) : Result<void>(); !good) {
     return good;
   }
   end_context();

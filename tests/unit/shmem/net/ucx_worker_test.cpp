@@ -131,6 +131,34 @@ TEST_F(UcxWorkerTest, UsesTheOlderImplementationOfUcxsOperations) {
   EXPECT_THAT(settings_made(), Not(Contains("PROTO_ENABLE=n")));
 }
 
+/// The version that this one claims to be.
+UcxCalls newer_ucx(UcxCalls calls) {
+  calls.get_version = [](unsigned* major, unsigned* minor, unsigned* release) {
+    *major = 1;
+    *minor = 18;
+    *release = 1;
+  };
+  return calls;
+}
+
+TEST_F(UcxWorkerTest, RefusesWhatNewerVersionsCannotDo) {
+  ::setenv("UCX_PROTO_ENABLE", "y", 1);
+  const auto atomics = UcxWorker::create(newer_ucx(with_an_adapter()), 1);
+  ::unsetenv("UCX_PROTO_ENABLE");
+  ASSERT_FALSE(atomics);
+  EXPECT_EQ(atomics.error().code, std::errc::invalid_argument);
+  EXPECT_THAT(atomics.error().text, HasSubstr("UCX_PROTO_ENABLE=y makes this version of UCX cancel atomic operations"));
+  ::setenv("UCX_RNDV_SCHEME", "put_zcopy", 1);
+  const auto with_adapter = UcxWorker::create(newer_ucx(with_an_adapter()), 1);
+  const auto over_tcp = UcxWorker::create(newer_ucx(load_ucx("libucp.so.0").value()), 1, true);
+  const auto by_requests = UcxWorker::create(newer_ucx(load_ucx("libucp.so.0").value()), 1, false);
+  ::unsetenv("UCX_RNDV_SCHEME");
+  EXPECT_TRUE(with_adapter) << with_adapter.error().text;
+  EXPECT_TRUE(by_requests) << by_requests.error().text;
+  ASSERT_FALSE(over_tcp);
+  EXPECT_THAT(over_tcp.error().text, HasSubstr("UCX_RNDV_SCHEME=put_zcopy lets this version of UCX crash"));
+}
+
 TEST_F(UcxWorkerTest, DoesNotFallBackToTcpIfRdmaIsRequired) {
   const auto refused = UcxWorker::create(load_ucx("libucp.so.0").value(), 1, false, true);
   ASSERT_FALSE(refused);
