@@ -112,7 +112,9 @@ cc -o "$work/by_pc" "$work/hello.c" $flags
 components="$(echo "$root"/usr/lib/*/libgba/openmpi)"
 if [[ -d "$components" ]]; then
   echo "== libgba-openmpi"
-  [[ "$(depends libgba-openmpi)" == *"$libgba (= "*"libopenmpi3 (>= 4.1"*"libopenmpi3 (<< 4.2)"* ]] ||
+  # Its structs are those of one series: libopenmpi3 has 4.1, libopenmpi40 has 5.0.
+  [[ "$(depends libgba-openmpi)" =~ "$libgba (= ".*"libopenmpi3 (>= 4.1".*"libopenmpi3 (<< 4.2)" ||
+    "$(depends libgba-openmpi)" =~ "$libgba (= ".*"libopenmpi40 (>= 5.0".*"libopenmpi40 (<< 5.1)" ]] ||
     die "libgba-openmpi depends on $(depends libgba-openmpi)"
   LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PATH="$root/usr/bin:$PATH" \
     "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$components"
