@@ -3,9 +3,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <memory>
 #include <optional>
@@ -72,6 +75,15 @@ std::optional<Threads> threads_of(pid_t process) {
 }
 
 }  // namespace
+
+bool has_ended(pid_t process) {
+  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!handle) {
+    return process > 0 && errno == ESRCH;
+  }
+  pollfd end{handle.get(), POLLIN, 0};
+  return ::poll(&end, 1, 0) == 1;
+}
 
 bool is_stopped(pid_t process) {
   const std::string stat = beginning_of(folder_of(process) + "/stat");

@@ -8,6 +8,9 @@
 
 namespace base {
 
+/// The process has ended, whether or not its parent knows. False if it cannot be told.
+bool has_ended(pid_t process);
+
 /// The process is stopped by a signal or by a debugger. False also if it cannot be seen.
 bool is_stopped(pid_t process);
 

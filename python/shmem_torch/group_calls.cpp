@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <exception>
 #include <stdexcept>
+#include <thread>
 
 #include "python/shmem_torch/without_python.hpp"
 
@@ -13,32 +14,59 @@ namespace {
 
 /// The store with its last exception, which no C interface lets through.
 struct StoreContext {
+  using Clock = std::chrono::steady_clock;
   const Store& store;
   std::string failure;
+  std::string awaited;  // the last key
+  Clock::time_point since{};
 };
 
 template <typename Body>
 int without_exceptions(void* context, Body body) {
   auto& store = *static_cast<StoreContext*>(context);
   try {
-    return body(store.store);
+    return body(store);
   } catch (const std::exception& error) {
     store.failure = error.what();
+    store.failure.erase(std::min(store.failure.find("\nException raised from"), store.failure.size()));
     return -EIO;
   }
 }
 
 int store_set(void* context, const char* key, const void* value, std::size_t size) {
-  return without_exceptions(context, [&](const Store& store) {
+  return without_exceptions(context, [&](const StoreContext& here) {
     const auto* bytes = static_cast<const std::uint8_t*>(value);
-    store.set(key, {bytes, bytes + size});
+    here.store.set(key, {bytes, bytes + size});
     return 0;
   });
 }
 
+/// Waits for the key for a moment, so that libshmem can look for members that have died: get() waits for all of the
+/// store's timeout. True: it is there.
+bool wait_for(StoreContext& here, const char* key) {
+  using Clock = StoreContext::Clock;
+  constexpr std::chrono::milliseconds kMoment{100};
+  constexpr std::chrono::microseconds kLongestPause{5000};
+  const auto begin = Clock::now();
+  if (here.awaited != key) {
+    here.awaited = key;
+    here.since = begin;
+  }
+  for (std::chrono::microseconds pause{50}; !here.store.has(key); pause = std::min(2 * pause, kLongestPause)) {
+    if (Clock::now() - begin > kMoment) {
+      return false;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
 int store_get(void* context, const char* key, void* value, std::size_t size) {
-  return without_exceptions(context, [&](const Store& store) {
-    const std::vector<std::uint8_t> bytes = store.get(key);
+  return without_exceptions(context, [&](StoreContext& here) {
+    if (!wait_for(here, key)) {
+      return StoreContext::Clock::now() - here.since < here.store.timeout ? -EAGAIN : -ETIMEDOUT;
+    }
+    const std::vector<std::uint8_t> bytes = here.store.get(key);
     if (bytes.size() != size) {
       return -EBADMSG;
     }
@@ -50,7 +78,7 @@ int store_get(void* context, const char* key, void* value, std::size_t size) {
 }  // namespace
 
 GroupHandle::GroupHandle(const Store& store, int rank, int size) {
-  StoreContext context{store, {}};
+  StoreContext context{store, {}, {}, {}};
   const shmemx_group_store_t calls{&context, &store_set, &store_get};
   if (shmemx_group_create(&calls, rank, size, &group_) != 0) {
     throw std::runtime_error(shmemx_error_text() + (context.failure.empty() ? "" : ": " + context.failure));

@@ -14,10 +14,12 @@
 
 namespace shmem_torch {
 
-/// How the members find each other; both throw on failure.
+/// How the members find each other; all throw on failure.
 struct Store {
   std::function<void(const std::string& key, const std::vector<std::uint8_t>& value)> set;
   std::function<std::vector<std::uint8_t>(const std::string& key)> get;
+  std::function<bool(const std::string& key)> has;
+  std::chrono::milliseconds timeout{0};  // of keys that do not come
 };
 
 /// Owns a group. Thread-safe as shmemx_group.h says.

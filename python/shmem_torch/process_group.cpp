@@ -16,7 +16,8 @@ namespace {
 
 Store store_of(const c10::intrusive_ptr<c10d::Store>& store) {
   return {[store](const std::string& key, const std::vector<std::uint8_t>& value) { store->set(key, value); },
-          [store](const std::string& key) { return store->get(key); }};
+          [store](const std::string& key) { return store->get(key); },
+          [store](const std::string& key) { return store->check({key}); }, store->getTimeout()};
 }
 
 int operation_of(const char* name, const c10d::ReduceOp& operation) {

@@ -2,15 +2,30 @@
 #include "shmem/bootstrap/store_bootstrap.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/process_activity.hpp"
+#include "shmem/bootstrap/nodes.hpp"
 
 namespace shmem {
 
+StoreBootstrap::StoreBootstrap(KeyValueStore store, int rank, int size)
+    : store_(std::move(store)), rank_(rank), size_(size), senders_(static_cast<std::size_t>(size)) {
+  struct stat space {};
+  self_.space = ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+  self_.boot = node_identity().boot;
+  self_.pid = ::getpid();
+}
+
 Result<std::vector<std::byte>> StoreBootstrap::allgather(std::span<const std::byte> mine) {
   ++step_;
-  const auto key = [this](int pe) { return fmt::format("shmem/{}/{}", step_, pe); };
-  // Some stores keep no empty value: a byte precedes each.
-  std::vector<std::byte> value(1 + mine.size());
-  std::copy(mine.begin(), mine.end(), value.begin() + 1);
+  std::vector<std::byte> value(sizeof self_ + mine.size());
+  std::memcpy(value.data(), &self_, sizeof self_);
+  std::copy(mine.begin(), mine.end(), value.begin() + sizeof self_);
   if (auto ok = store_.set(key(rank_), value); !ok) {
     return fail(ok.error().code,
                 fmt::format("shmem: PE {}: cannot write to the key-value store: {}", rank_, ok.error().text));
@@ -22,13 +37,59 @@ Result<std::vector<std::byte>> StoreBootstrap::allgather(std::span<const std::by
       all.insert(all.end(), mine.begin(), mine.end());
       continue;
     }
-    if (auto ok = store_.get(key(pe), value); !ok) {
-      return fail(ok.error().code, fmt::format("shmem: PE {}: step {} of the start waited for PE {}: {}", rank_, step_,
-                                               pe, ok.error().text));
+    if (auto ok = get(pe, value); !ok) {
+      return ok.error();
     }
-    all.insert(all.end(), value.begin() + 1, value.end());
+    std::memcpy(&senders_[static_cast<std::size_t>(pe)], value.data(), sizeof(Sender));
+    all.insert(all.end(), value.begin() + sizeof(Sender), value.end());
   }
   return all;
+}
+
+std::string StoreBootstrap::key(int pe) const {
+  return fmt::format("shmem/{}/{}", step_, pe);
+}
+
+Result<void> StoreBootstrap::get(int pe, std::vector<std::byte>& value) {
+  constexpr auto kLater = std::errc::resource_unavailable_try_again;
+  while (true) {
+    const auto ended = ended_pe();  // before the look at the store: one that has made all its steps may end
+    const auto ok = store_.get(key(pe), value);
+    if (ok) {
+      return {};
+    }
+    if (ok.error().code != kLater) {
+      return fail(ok.error().code, fmt::format("shmem: PE {}: step {} of the start waited for {}: {}", rank_, step_,
+                                               missing_from(pe, value), ok.error().text));
+    }
+    polls_ = true;
+    if (ended) {
+      return fail(std::errc::owner_dead,
+                  fmt::format("shmem: PE {}: in step {} of the start, PE {} (pid {}) is dead", rank_, step_, *ended,
+                              senders_[static_cast<std::size_t>(*ended)].pid));
+    }
+  }
+}
+
+std::optional<int> StoreBootstrap::ended_pe() const {
+  for (int pe = 0; pe < size_; ++pe) {
+    const Sender& sender = senders_[static_cast<std::size_t>(pe)];
+    if (sender.pid != 0 && sender.space == self_.space && sender.boot == self_.boot && base::has_ended(sender.pid)) {
+      return pe;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string StoreBootstrap::missing_from(int pe, std::vector<std::byte>& value) const {
+  constexpr int kMostLooks = 16;  // each may take as long as one call of the store
+  std::string text = fmt::format("PE {}", pe);
+  for (int other = pe + 1; polls_ && other < std::min(size_, pe + 1 + kMostLooks); ++other) {
+    if (other != rank_ && !store_.get(key(other), value)) {
+      text += fmt::format(", PE {}", other);
+    }
+  }
+  return text;
 }
 
 int StoreBootstrap::abort(int status, const std::string& reason) {

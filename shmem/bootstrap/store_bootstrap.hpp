@@ -2,8 +2,12 @@
 // The bootstrap of processes that share a key-value store and nothing else: no launcher, no connection of their own.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
@@ -13,7 +17,7 @@ namespace shmem {
 /// A store that all processes reach. Both calls return an Error of the store, such as a timeout.
 struct KeyValueStore {
   std::function<Result<void>(const std::string& key, std::span<const std::byte> value)> set;
-  /// Waits until the key exists, and fills all of `value`.
+  /// Waits until the key exists, and fills all of `value`. EAGAIN: it does not exist yet; to be called again.
   std::function<Result<void>(const std::string& key, std::span<std::byte> value)> get;
 };
 
@@ -22,7 +26,7 @@ struct KeyValueStore {
 class StoreBootstrap final : public Bootstrap {
  public:
   /// REQUIRES: a store of this job alone, with no keys yet.
-  StoreBootstrap(KeyValueStore store, int rank, int size) : store_(std::move(store)), rank_(rank), size_(size) {}
+  StoreBootstrap(KeyValueStore store, int rank, int size);
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
@@ -38,10 +42,28 @@ class StoreBootstrap final : public Bootstrap {
   void leave() override {}
 
  private:
+  /// At the begin of each value. Some stores keep no empty value.
+  struct Sender {
+    std::array<char, 40> boot{};  // id of the running kernel
+    std::uint64_t space = 0;      // the PID namespace
+    std::int32_t pid = 0;         // 0: nothing has come of it
+    std::int32_t reserved = 0;
+  };
+
+  [[nodiscard]] std::string key(int pe) const;
+  Result<void> get(int pe, std::vector<std::byte>& value);
+  /// One that has ended, of those that this process can see.
+  [[nodiscard]] std::optional<int> ended_pe() const;
+  /// `pe`, and others whose value is not there.
+  [[nodiscard]] std::string missing_from(int pe, std::vector<std::byte>& value) const;
+
   const KeyValueStore store_;
   const int rank_;
   const int size_;
   std::uint32_t step_ = 0;
+  bool polls_ = false;  // the store says when a key does not exist yet, instead of waiting
+  Sender self_;
+  std::vector<Sender> senders_;
   JobEndWord* end_ = nullptr;
 };
 

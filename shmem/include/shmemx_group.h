@@ -26,8 +26,10 @@ extern "C" {
 
 typedef struct shmemx_group_t shmemx_group_t;
 
-/* Both return 0, or a negative errno; `get` waits until the key exists, and fills `size` bytes, the value's size. The
- * library sets a few keys for each member, and uses the store in shmemx_group_create only. */
+/* Both return 0, or a negative errno; `get` waits until the key exists, and fills `size` bytes, the value's size. If it
+ * returns -EAGAIN after a moment, for a key that does not exist yet, the library calls it again, and a member that dies
+ * meanwhile ends the wait. The library sets a few keys for each member, and uses the store in shmemx_group_create only.
+ */
 typedef struct shmemx_group_store_t {
   void* context;
   int (*set)(void* context, const char* key, const void* value, size_t size);
@@ -35,8 +37,8 @@ typedef struct shmemx_group_store_t {
 } shmemx_group_store_t;
 
 /* Collective over the members: ranks 0 to size - 1 with one store, in which no other group has set keys. Errors: those
- * of the store; -EINVAL; -ENOTSUP the ranks are on several nodes, and libshmem was built without UCX; -ENOMEM;
- * -EPROTONOSUPPORT different versions. */
+ * of the store; -EINVAL; -EOWNERDEAD a member has died; -ENOTSUP the ranks are on several nodes, and libshmem was built
+ * without UCX; -ENOMEM; -EPROTONOSUPPORT different versions. */
 SHMEM_API int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size,
                                   shmemx_group_t** group) SHMEM_NOEXCEPT;
 /* Not collective. Calls of this process on the group have ended; messages that are under way fail. */

@@ -3,27 +3,18 @@
 
 #include <fmt/format.h>
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
-#include "base/fd.hpp"
 #include "base/process_activity.hpp"
 #include "shmem/cores/processors.hpp"
 
 namespace shmem {
 namespace {
-
-bool has_ended(pid_t pid) {
-  const base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  pollfd end{process.get(), POLLIN, 0};
-  return process && ::poll(&end, 1, 0) == 1;
-}
 
 /// The id of its process, or 0 if this process cannot see it.
 pid_t visible_process(const Job& job, int pe) {
@@ -75,7 +66,7 @@ bool is_dead(const Job& job, int pe) {
 }
 
 bool is_dead_or_zombie(const Job& job, int pe) {
-  return is_dead(job, pe) || (visible_process(job, pe) != 0 && has_ended(visible_process(job, pe)));
+  return is_dead(job, pe) || (visible_process(job, pe) != 0 && base::has_ended(visible_process(job, pe)));
 }
 
 bool was_replaced(const Job& job, int pe, std::uint64_t admissions) {

@@ -47,19 +47,22 @@ class SharedStore {
               return 0;
             },
             [](void* self, const char* key, void* value, std::size_t size) {
-              Table& table = *static_cast<SharedStore*>(self)->table_;
-              const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-              while (std::chrono::steady_clock::now() < deadline) {
-                for (const Entry& entry : table.entries) {
-                  if (entry.there.load() && std::strcmp(entry.key.data(), key) == 0) {
-                    std::memcpy(value, entry.value.data(), size);
-                    return 0;
-                  }
-                }
-                std::this_thread::sleep_for(std::chrono::microseconds(200));
-              }
-              return -ETIMEDOUT;
+              return static_cast<SharedStore*>(self)->wait_for(key, value, size, std::chrono::seconds(20)) ? 0
+                                                                                                           : -ETIMEDOUT;
             }};
+  }
+  bool wait_for(const char* key, void* value, std::size_t size, std::chrono::milliseconds limit) const {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (std::chrono::steady_clock::now() < deadline) {
+      for (const Entry& entry : table_->entries) {
+        if (entry.there.load() && std::strcmp(entry.key.data(), key) == 0) {
+          std::memcpy(value, entry.value.data(), size);
+          return true;
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return false;
   }
 
  private:

@@ -185,6 +185,42 @@ TEST(Group, AMessageWhoseSenderHasGivenItUpIsNotTaken) {
 }
 
 /// Rank 0 gives up its message to rank 1 because rank 2 has died: rank 1 is told of rank 2.
+/// Says that a key does not exist yet, for ever. Kills the process in its last set.
+struct ImpatientStore {
+  SharedStore& store;
+  int sets_left;
+  [[nodiscard]] shmemx_group_store_t calls() {
+    return {this,
+            [](void* self, const char* key, const void* value, std::size_t size) {
+              auto& here = *static_cast<ImpatientStore*>(self);
+              if (--here.sets_left == 0) {
+                ::raise(SIGKILL);
+              }
+              const shmemx_group_store_t calls = here.store.calls();
+              return calls.set(calls.context, key, value, size);
+            },
+            [](void* self, const char* key, void* value, std::size_t size) {
+              const SharedStore& all = static_cast<ImpatientStore*>(self)->store;
+              return all.wait_for(key, value, size, std::chrono::milliseconds(50)) ? 0 : -EAGAIN;
+            }};
+  }
+};
+
+TEST(Group, ARankThatDiesWhileTheGroupIsMadeIsNamed) {
+  SharedStore second;
+  const std::string all = run_ranks(4, [&](shmemx_group_t* /*group*/, int rank, int size) -> std::string {
+    ImpatientStore store{second, rank == 2 ? 2 : 1000};
+    const shmemx_group_store_t calls = store.calls();
+    shmemx_group_t* next = nullptr;
+    const int error = shmemx_group_create(&calls, rank, size, &next);
+    const std::string text = shmemx_error_text();
+    return error == -EOWNERDEAD && text.find("rank 2 (pid") != std::string::npos
+               ? ""
+               : "got " + std::to_string(error) + ": " + text;
+  });
+  EXPECT_EQ("rank 2:  (status 9)\n", all);
+}
+
 TEST(Group, AMessageThatIsGivenUpForADeadRankNamesIt) {
   const SharedCount gave_up;
   const SharedCount received;
