@@ -125,6 +125,10 @@ std::errc Channel::receive(std::optional<Received>& received) {
       came.files[files++] = std::move(file);
     }
   });
+  // Before the size, which may be another one in another version.
+  if (got >= static_cast<ssize_t>(sizeof came.message.protocol) && is_other_version(came.message.protocol)) {
+    return std::errc::protocol_not_supported;
+  }
   if (got != static_cast<ssize_t>(sizeof(Message)) || (envelope.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
       came.message.protocol != kProtocol) {
     return std::errc::protocol_error;

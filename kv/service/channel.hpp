@@ -24,6 +24,10 @@ constexpr std::size_t kMostNodeBytes = 17;
 
 /// The first bytes of each message. It changes with the protocol, or with what is in shared memory.
 constexpr std::uint32_t kProtocol = 0x6b'76'78'02;
+/// In the lowest byte alone, so that members with different versions can tell each other from garbage.
+constexpr bool is_other_version(std::uint32_t protocol) {
+  return protocol != kProtocol && protocol >> 8 == kProtocol >> 8;
+}
 
 enum class Kind : std::uint32_t {
   kHello = 1,    // a reader's first message: `number` is its seat
@@ -71,8 +75,8 @@ class Channel {
 
   /// An error also if the other end has not taken earlier messages: a member that does not run must not hold up others.
   std::errc send(const Message& message, std::span<const int> files = {});
-  /// Nothing, and no error: no message is there. Errors: ECONNRESET the other end has gone; EPROTO it does not follow
-  /// the protocol.
+  /// Nothing, and no error: no message is there. Errors: ECONNRESET the other end has gone; EPROTONOSUPPORT it is a
+  /// member with another version of libshmem; EPROTO it does not follow the protocol.
   std::errc receive(std::optional<Received>& received);
 
  private:

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <iterator>
 
+#include "shmem/config/log.hpp"
+
 namespace shmem::exchange {
 namespace {
 
@@ -18,6 +20,8 @@ namespace {
 constexpr std::size_t kMostReaders = kMostMembers + 16;
 /// Between attempts at what has failed: a member with too many waiting, no descriptors left.
 constexpr std::chrono::milliseconds kPause{200};
+/// Members with other versions that a member warns of.
+constexpr std::size_t kMostWarnings = 64;
 
 }  // namespace
 
@@ -133,6 +137,24 @@ void Members::tell_joined() {
   joined_changed_.notify_all();
 }
 
+/// Counts a connection that failed for more than the end of the other member. A member with another version of libshmem
+/// does nothing wrong, and only the people who run it can help: they are told, once for each process.
+void Members::note_refusal(std::errc error, pid_t pid, std::optional<std::uint32_t> seat) {
+  if (error == std::errc::connection_reset) {
+    return;
+  }
+  add(counters_.refused);
+  if (error != std::errc::protocol_not_supported || warned_of_.size() == kMostWarnings ||
+      !warned_of_.insert(pid).second) {
+    return;
+  }
+  const std::string where = seat ? fmt::format(" on seat {}", *seat) : std::string();
+  log(LogLevel::kWarn,
+      "shmem: exchange %s: the member in process %d%s has another version of libshmem: it and this member do not see "
+      "each other; use the same version in all members",
+      exchange_.c_str(), static_cast<int>(pid), where.c_str());
+}
+
 // ---- As a reader ----
 
 void Members::attach(std::uint32_t seat) {
@@ -190,9 +212,7 @@ void Members::read_peers(const Events& events) {
     }
     const auto error = by_seat_[seat]->is_alive() ? by_seat_[seat]->receive() : std::errc::connection_reset;
     if (error != std::errc{}) {
-      if (error != std::errc::connection_reset) {
-        add(counters_.refused);
-      }
+      note_refusal(error, by_seat_[seat]->pid(), seat);
       set_peer(seat, nullptr);
       attach_later(seat);  // if it lives, or another one has taken its seat
     }
@@ -222,9 +242,7 @@ void Members::read_pending(const Events& events) {
     std::optional<Received> received;
     const auto error = events.of_pending(i) ? receive_answer(pending, received) : std::errc{};
     if (error != std::errc{}) {
-      if (error != std::errc::connection_reset) {
-        add(counters_.refused);
-      }
+      note_refusal(error, pending.channel.peer(), pending.seat);
       attach_later(pending.seat);
       continue;
     }
@@ -298,8 +316,9 @@ bool Members::answer(Reader& reader) {
     wanted_.push_back(received->message.number);
     return welcome(reader);
   }
-  if (error != std::errc::connection_reset) {
-    add(counters_.refused);
+  note_refusal(error, reader.channel.peer(), std::nullopt);
+  if (error == std::errc::protocol_not_supported) {
+    reader.channel.send(message(Kind::kGone, 0));  // whatever it says there: its version tells the other member
   }
   return false;
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,7 @@ class Members {
   bool welcome(Reader& reader);
   bool send_region(Reader& reader, std::uint32_t number, const Region& region);
   void set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer);
+  void note_refusal(std::errc error, pid_t pid, std::optional<std::uint32_t> seat);
   [[nodiscard]] Message message(Kind kind, std::uint32_t number) const;
 
   const std::string exchange_;
@@ -139,7 +141,8 @@ class Members {
   std::vector<std::uint32_t> wanted_;  // seats to connect to now
   std::vector<std::uint32_t> later_;   // seats to try again at `retry_`
   std::chrono::steady_clock::time_point retry_;
-  bool pause_ = false;  // accept no one for a while
+  bool pause_ = false;         // accept no one for a while
+  std::set<pid_t> warned_of_;  // members with another version of libshmem
 
   HelperThread thread_;  // last: it uses the others
 };

@@ -2,7 +2,7 @@
 // Members of the same user that do not keep to the protocol, and processes of other users: what they send and share
 // harms no other member.
 #include <fcntl.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -37,6 +38,8 @@ using shmem::exchange::Listener;
 using shmem::exchange::Message;
 using shmem::exchange::Place;
 using shmem::exchange::Received;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr std::uint64_t kId = 666;
 constexpr std::uint32_t kSlots = 8;
@@ -423,6 +426,98 @@ TEST(HostileReader, OneThatReadsNoMessagesLosesItsConnection) {
     readers = owner.stats().readers;
   }
   EXPECT_EQ(readers, 0U);
+}
+
+/// The library's messages to people.
+class Messages {
+ public:
+  Messages() {
+    texts().clear();
+    shmemx_set_logger([](int level, const char* text) {
+      const std::lock_guard lock(mutex());
+      texts().push_back(std::to_string(level) + " " + text);
+    });
+  }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  ~Messages() { shmemx_set_logger(nullptr); }
+  static std::vector<std::string> get() {
+    const std::lock_guard lock(mutex());
+    return texts();
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::vector<std::string>& texts() {
+    static std::vector<std::string> all;
+    return all;
+  }
+};
+
+/// The warning that names this process.
+std::string version_warning(const std::string& exchange, const std::string& where) {
+  return std::to_string(SHMEMX_LOG_WARN) + " shmem: exchange " + exchange + ": the member in process " +
+         std::to_string(::getpid()) + where +
+         " has another version of libshmem: it and this member do not see each other; use the same version in all "
+         "members";
+}
+
+TEST(OtherVersion, OfAnOwnerIsToldToPeopleOnce) {
+  const std::string name = exchange_name(160);
+  const Messages messages;
+  Impostor impostor(name);
+  const auto member = open_beside(name, [&] {
+    for (int attempt = 0; attempt < 3; ++attempt) {  // it tries again: another member may come to the seat
+      impostor.reader();
+      Message welcome = impostor.welcome();
+      welcome.protocol = shmem::exchange::kProtocol + 1;
+      impostor.send(welcome, impostor.files());
+      EXPECT_TRUE(is_closed(impostor.channel()));
+    }
+  });
+  EXPECT_EQ(member->stats().members, 0U);
+  EXPECT_GE(member->stats().refused, 3U);
+  member->close();
+  EXPECT_THAT(messages.get(), ElementsAre(version_warning(name, " on seat 0")));
+}
+
+TEST(OtherVersion, OfAReaderIsToldToPeopleAndToTheReader) {
+  const std::string name = exchange_name(161);
+  const Messages messages;
+  Member owner(name);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    Channel channel = connect_to(owner, name, 0);
+    // The messages of another version may be longer.
+    std::array<std::byte, sizeof(Message) + 8> hello{};
+    const std::uint32_t protocol = shmem::exchange::kProtocol - 1;
+    std::memcpy(hello.data(), &protocol, sizeof protocol);
+    ASSERT_EQ(::send(channel.fd(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
+    std::uint32_t answered = 0;
+    ASSERT_TRUE(readable(channel.fd()));
+    ASSERT_EQ(::recv(channel.fd(), &answered, sizeof answered, 0), static_cast<ssize_t>(sizeof answered));
+    EXPECT_EQ(answered, shmem::exchange::kProtocol);
+    EXPECT_TRUE(is_closed(channel));
+  }
+  EXPECT_EQ(owner.stats().readers, 0U);
+  EXPECT_EQ(owner.stats().refused, 3U);
+  owner.close();
+  EXPECT_THAT(messages.get(), ElementsAre(version_warning(name, "")));
+}
+
+TEST(OtherVersion, IsNotWhatGarbageIsTakenFor) {
+  const std::string name = exchange_name(162);
+  const Messages messages;
+  Member owner(name);
+  Channel channel = connect_to(owner, name, 0);
+  Message hello = message_of(Kind::kHello, 60);
+  hello.protocol = 0x2f202f47;
+  ASSERT_EQ(channel.send(hello), std::errc{});
+  EXPECT_TRUE(is_closed(channel));
+  owner.close();
+  EXPECT_THAT(messages.get(), IsEmpty());
 }
 
 /// The address of a seat of this user. Channel would put another user's number into it.

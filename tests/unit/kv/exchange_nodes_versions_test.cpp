@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Members on other nodes that have another version of libshmem or of UCX: both sides say which.
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "kv/service/links.hpp"
+#include "kv/service/remote_messages.hpp"
+#include "shmem/net/message_port.hpp"
+#include "tests/unit/kv/exchange_nodes.hpp"
+
+namespace {
+
+using exchange_test::address_of;
+using exchange_test::connected_member;
+using exchange_test::exchange_name;
+using exchange_test::member_on_node;
+using exchange_test::network_of;
+using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
+using shmem::Frame;
+using ::testing::HasSubstr;
+
+const std::chrono::seconds kLong{20};
+
+LinkSelf self_of(const std::string& exchange, std::uint64_t version, std::uint32_t messages) {
+  return {.who = {.member = 666, .node = 666, .version = version, .messages = messages, .pid = 1},
+          .slots = 8,
+          .secret = shmem::derive_secret("a secret", "exchange " + exchange),
+          .address = std::vector<std::byte>(8)};
+}
+
+/// The links of an owner that knows the secret and has these versions. Nothing goes over them.
+class OtherOwner {
+ public:
+  explicit OtherOwner(LinkSelf self) : place_(*shmem::parse_endpoint("127.0.0.1:0")) {
+    links_ = *Links::open(place_, std::move(self),
+                          {.reader_came = [this](const LinkedReader&) { return linked(); },
+                           .reader_left = [](std::uint64_t) {},
+                           .owner_came = [](const LinkedOwner&) { return false; },
+                           .owner_left = [](std::uint64_t) {}},
+                          counters_);
+  }
+  OtherOwner(const OtherOwner&) = delete;
+  OtherOwner& operator=(const OtherOwner&) = delete;
+  ~OtherOwner() { links_.reset(); }
+
+  [[nodiscard]] std::string place() const { return place_.text(); }
+  [[nodiscard]] bool was_linked() const { return linked_; }
+
+ private:
+  /// Refuses the link, which has come about so far: the rest is not what the test is about.
+  bool linked() {
+    linked_ = true;
+    return false;
+  }
+
+  Counters counters_;
+  std::atomic<bool> linked_{false};
+  shmem::Endpoint place_;
+  std::unique_ptr<Links> links_;
+};
+
+/// A reader that knows the secret, and does not look at the owner's versions itself.
+class OtherReader {
+ public:
+  explicit OtherReader(const exchange_test::Member& owner)
+      : socket_(*shmem::connect_to(*shmem::parse_endpoint(address_of(owner)), deadline())) {}
+
+  /// The owner's answer to its proof: a welcome, or a text.
+  Frame ask_for_a_link(const LinkSelf& self) {
+    LinkHello hello;
+    hello.who = self.who;
+    send(kLinkHello, hello);
+    const auto challenge = receive().head<LinkChallenge>();
+    EXPECT_TRUE(challenge);
+    LinkProof proof;
+    proof.answers = 1;
+    proof.proof = prove_link(self.secret, LinkSide::kReader, hello, challenge.value_or(LinkChallenge{}));
+    send(kLinkProof, proof, self.address);
+    return receive();
+  }
+
+ private:
+  static std::chrono::steady_clock::time_point deadline() { return std::chrono::steady_clock::now() + kLong; }
+  template <typename T>
+  void send(shmem::FrameType type, const T& head, std::span<const std::byte> rest = {}) {
+    const auto bytes = shmem::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest);
+    EXPECT_TRUE(shmem::send_all(socket_.get(), *bytes, deadline()));
+  }
+  Frame receive() {
+    while (true) {
+      auto frame = frames_.next();
+      if (!frame || *frame) {
+        return frame ? **std::move(frame) : Frame{};
+      }
+      std::array<std::byte, 4096> bytes;
+      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      if (got <= 0) {
+        ADD_FAILURE() << "the owner has closed the connection without a word";
+        return {};
+      }
+      frames_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
+    }
+  }
+
+  base::UniqueFd socket_;
+  shmem::FrameReader frames_{std::size_t{1} << 20};
+};
+
+class ExchangeNodesVersions : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!KV_WITH_UCX) {
+      GTEST_SKIP() << "built without UCX";
+    }
+    const auto port = shmem::make_message_port(
+        {.receive = [](auto, auto) {}, .lost = [](std::uint64_t, const std::string&) {}, .turn = [] { return false; }},
+        false);
+    ASSERT_TRUE(port);
+    version_ = (*port)->version();
+  }
+  /// The member, as an owner and as a reader, says that it cannot be linked with one of these versions, and why.
+  static void expect_refused(int number, std::uint64_t version, std::uint32_t messages, const std::string& as_owner,
+                             const std::string& as_reader) {
+    const std::string name = exchange_name(number);
+    const LinkSelf self = self_of(name, version, messages);
+    const auto owner = connected_member(name, "node 1");
+    const Frame answer = OtherReader(*owner).ask_for_a_link(self);
+    EXPECT_EQ(answer.type, kLinkRefused);
+    EXPECT_EQ(answer.text(0), as_owner);
+    EXPECT_EQ(owner->stats().readers, 0U);
+    EXPECT_EQ(owner->stats().refused, 1U);
+
+    const OtherOwner other(self);
+    const auto reader = member_on_node(name, "node 2");
+    const std::string members = other.place();
+    const auto network = network_of(members);
+    EXPECT_EQ(shmemx_exchange_connect(reader->get(), &network), -EACCES);
+    EXPECT_THAT(reader->error(), HasSubstr(members + " cannot be linked with this one: " + as_reader));
+    EXPECT_EQ(reader->stats().members, 0U);
+    EXPECT_FALSE(other.was_linked());
+  }
+
+  std::uint64_t version_ = 0;
+};
+
+TEST_F(ExchangeNodesVersions, OfLibshmem) {
+  const std::string why = "they have different versions of libshmem: install the same one on all nodes";
+  expect_refused(301, version_, kRemoteProtocol + 1, why, why);
+}
+
+TEST_F(ExchangeNodesVersions, OfUcx) {
+  const std::string mine = std::to_string(version_ >> 32) + "." + std::to_string(version_ & 0xffff'ffffU);
+  const std::string why = "one has UCX 7.77, the other " + mine + ": install the same version on all nodes";
+  expect_refused(302, std::uint64_t{7} << 32 | 77, kRemoteProtocol, why, why);
+}
+
+/// Else the tests above might see another refusal.
+TEST_F(ExchangeNodesVersions, ThatAreEqualAreLinked) {
+  const std::string name = exchange_name(303);
+  const LinkSelf self = self_of(name, version_, kRemoteProtocol);
+  const auto owner = connected_member(name, "node 1");
+  EXPECT_EQ(OtherReader(*owner).ask_for_a_link(self).type, kLinkWelcome);
+  const OtherOwner other(self);
+  const auto reader = member_on_node(name, "node 2");
+  const std::string members = other.place();
+  const auto network = network_of(members);
+  EXPECT_EQ(shmemx_exchange_connect(reader->get(), &network), -EACCES);
+  EXPECT_THAT(reader->error(), HasSubstr("no memory for another reader")) << "what linked() makes of it";
+  EXPECT_TRUE(other.was_linked());
+}
+
+}  // namespace
