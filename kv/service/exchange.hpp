@@ -88,7 +88,7 @@ class Exchange {
   Exchange(std::string name, std::uint64_t id, const Settings& settings, DirectoryWriter directory);
   static Error problem(std::errc code, std::string text);
   Result<void> start_metrics(const std::string& address);
-  [[nodiscard]] bool is_leased(std::uint32_t slot) const;
+  [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
   /// Null: this member is not connected to other nodes.
   [[nodiscard]] RemoteMembers* remote() const { return remote_now_.load(std::memory_order_acquire); }
   int find_remote(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms,

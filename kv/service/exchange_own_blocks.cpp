@@ -113,8 +113,7 @@ int Exchange::publish(std::span<shmemx_exchange_entry_t> entries) {
   return published;
 }
 
-bool Exchange::is_leased(std::uint32_t slot) const {
-  const std::uint32_t now = lease_clock();
+bool Exchange::is_leased(std::uint32_t slot, std::uint32_t now) const {
   return members_->is_leased(slot, now) || (remote() != nullptr && remote()->readers().is_leased(slot, now));
 }
 
@@ -124,11 +123,15 @@ bool Exchange::withdraw_one(const Key& key, std::size_t& missing) {
     ++missing;
     return false;
   }
-  if (is_leased(withdrawn->slot)) {
-    // Whatever the reader says: no lease that was taken before lasts longer.
-    if (Clock::now() - withdrawn->since < std::chrono::milliseconds(settings_.lease_ms)) {
-      return false;
-    }
+  const Clock::time_point now = Clock::now();
+  // Whatever the reader says: no lease that was taken before lasts longer.
+  const bool is_over = now - withdrawn->since >= std::chrono::milliseconds(settings_.lease_ms);
+  if (!is_over && is_leased(withdrawn->slot, lease_clock(now))) {
+    return false;
+  }
+  // Its reader had a lease when the block was withdrawn, and has not released it since.
+  const std::uint32_t began = lease_clock(withdrawn->since);
+  if (began != lease_clock(now) && is_leased(withdrawn->slot, began)) {
     add(counters_.leases_expired);
   }
   directory_.remove(key);

@@ -27,9 +27,9 @@ constexpr std::uint32_t kMostLeases = 4096;
 using LeaseWord = std::atomic<std::uint64_t>;
 
 /// The kernel's monotonic clock, which is the same for all processes of the node.
-inline std::uint32_t lease_clock() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+inline std::uint32_t lease_clock(std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now()) {
+  return static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count());
 }
 
 constexpr std::uint64_t lease_of(std::uint32_t slot, std::uint32_t end) {

@@ -19,7 +19,7 @@ std::string metrics_text(const std::string& exchange, const shmemx_exchange_stat
   page.gauge("block_bytes", "bytes", "Bytes of those blocks", stats.bytes);
   page.counter("published_blocks", "", "Blocks that were published", stats.published);
   page.counter("withdrawn_blocks", "", "Blocks that were withdrawn", stats.withdrawn);
-  page.counter("expired_leases", "", "Leases of readers that a withdraw did not wait for any longer",
+  page.counter("expired_leases", "", "Blocks whose withdraw waited for a lease until its time was over",
                stats.leases_expired);
   page.counter("refused_connections", "", "Connections of other users, or that did not follow the protocol",
                stats.refused);

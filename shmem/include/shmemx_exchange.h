@@ -303,7 +303,7 @@ typedef struct shmemx_exchange_stats_t {
   uint64_t bytes;
   uint64_t published; /* ever */
   uint64_t withdrawn;
-  uint64_t leases_expired; /* leases of others that a withdraw did not wait for any longer */
+  uint64_t leases_expired; /* blocks whose withdraw waited for a lease until its time was over */
   uint64_t refused;        /* connections of other users, or that did not follow the protocol or know the secret */
   uint64_t found;          /* keys */
   uint64_t missed;

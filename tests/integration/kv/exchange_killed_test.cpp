@@ -1,46 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members of an exchange that are killed and stopped while the others go on: every byte that arrives is right.
-#include <gmock/gmock.h>
-#include <signal.h>
-
-#include <algorithm>
-#include <chrono>
-#include <memory>
-#include <thread>
-
-#include "tests/support/process.hpp"
+#include "tests/integration/kv/exchange_killed.hpp"
 
 namespace {
 
-using test_support::Process;
-using test_support::Seconds;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using namespace exchange_killed;  // NOLINT(google-build-using-namespace): the test itself
 
-constexpr Seconds kLimit{20};
-
-class ExchangeKilled : public testing::Test {
+class ExchangeKilled : public Workers {
  protected:
   std::unique_ptr<Process> start(const std::string& role, int number = 0) {
     return std::make_unique<Process>(
         std::vector<std::string>{test_support::test_program("exchange_worker"), role, name_, std::to_string(number)});
-  }
-  static void expect_ready(Process& process) {
-    EXPECT_TRUE(process.wait_for_output("ready\n", kLimit)) << process.output();
-  }
-  /// It lives, and does things: it prints two further lines.
-  static void expect_goes_on(Process& process) {
-    const auto lines = [&] {
-      const std::string output = process.output();
-      return std::count(output.begin(), output.end(), '\n');
-    };
-    const auto before = lines();
-    const auto end = std::chrono::steady_clock::now() + kLimit;
-    while (lines() < before + 2 && process.running() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_TRUE(process.running()) << process.output();
-    EXPECT_GE(lines(), before + 2) << process.output();
   }
 
   const std::string name_ = "killed-" + std::to_string(::getpid());
@@ -51,17 +21,10 @@ TEST_F(ExchangeKilled, OwnersThatDieWhileTheyAreRead) {
   auto other = start("own", 1);
   const auto reader = start("read");
   expect_ready(*reader);
-  for (int i = 0; i < 5; ++i) {
-    expect_ready(*other);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    other->signal(SIGKILL);
-    EXPECT_TRUE(other->wait(kLimit));
-    other = start("own", 1);
-  }
+  kill_owners(*reader, other, 5, [&] { return start("own", 1); });
   expect_goes_on(*steady);
-  expect_goes_on(*reader);
-  EXPECT_THAT(reader->output(), Not(HasSubstr("wrong")));
-  EXPECT_THAT(reader->output(), HasSubstr("corrupt 0 "));
+  expect_reads(*reader);
+  expect_right(*reader, kBusyMs);
 }
 
 TEST_F(ExchangeKilled, ReadersThatDieWhileTheyHoldLeases) {
@@ -78,7 +41,9 @@ TEST_F(ExchangeKilled, ReadersThatDieWhileTheyHoldLeases) {
     EXPECT_TRUE(holder->wait(kLimit) && killed->wait(kLimit));
   }
   expect_goes_on(*owner);
-  expect_goes_on(*reader);
+  EXPECT_LE(last(*owner, "longest"), kLeaseMs + kBusyMs) << "leases end with their reader";
+  expect_reads(*reader);
+  expect_right(*reader, kBusyMs);
 }
 
 TEST_F(ExchangeKilled, MembersThatAreStopped) {
@@ -90,13 +55,16 @@ TEST_F(ExchangeKilled, MembersThatAreStopped) {
   stopped_owner->stop();
   stopped_reader->stop();
   expect_goes_on(*owner);
+  EXPECT_LE(last(*owner, "longest"), kLeaseMs + kBusyMs) << "a reader that is stopped delays it by its lease";
   const auto reader = start("read");  // joins although two do not answer
   expect_ready(*reader);
-  expect_goes_on(*reader);
+  expect_reads(*reader);
+  expect_right(*reader, kBusyMs);
   stopped_owner->resume();
   stopped_reader->resume();
   expect_goes_on(*stopped_owner);
-  expect_goes_on(*stopped_reader);
+  expect_reads(*stopped_reader);
+  EXPECT_THAT(stopped_reader->output(), testing::Not(testing::HasSubstr("wrong")));
 }
 
 }  // namespace

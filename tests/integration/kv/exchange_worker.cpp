@@ -61,7 +61,7 @@ void connect(shmemx_exchange_t* exchange, const char* members) {
   const shmemx_exchange_network_t network{
       .listen = "127.0.0.1:0",
       .members = members,
-      .secret = "a secret of this test",
+      .secret = "a secret",
       .answer_ms = static_cast<std::uint32_t>(std::atoi(answer_ms != nullptr ? answer_ms : "20000")),
       .reserved = {0, 0, 0, 0, 0}};
   char address[64] = "";
@@ -157,9 +157,16 @@ void read(shmemx_exchange_t* exchange) {
   std::uint64_t right = 0;
   std::array<std::uint64_t, 200> failed{};
   Clock::duration longest{};
+  const auto timed = [&](auto call) {
+    const auto begin = Clock::now();
+    call();
+    longest = std::max(longest, Clock::now() - begin);
+  };
+  // Blocks are withdrawn, and owners killed, between a find and a pull.
+  constexpr std::chrono::milliseconds kThinks{2};
   for (std::uint64_t turn = 0;; ++turn) {
     const std::uint32_t lease_ms = turn % 2 == 0 ? 0 : 100;  // with leases, and without
-    shmemx_exchange_find(exchange, names.data(), names.size(), 0, lease_ms, blocks.data());
+    timed([&] { shmemx_exchange_find(exchange, names.data(), names.size(), 0, lease_ms, blocks.data()); });
     destinations.clear();
     std::vector<shmemx_exchange_block_t> found;
     std::vector<std::size_t> which;
@@ -170,10 +177,13 @@ void read(shmemx_exchange_t* exchange) {
         destinations.push_back(room.data() + i * kWords);
       }
     }
-    const auto begin = Clock::now();
-    shmemx_exchange_pull(exchange, found.data(), destinations.data(), found.size(), statuses.data(), nullptr);
-    longest = std::max(longest, Clock::now() - begin);
-    shmemx_exchange_release(exchange, blocks.data(), blocks.size());
+    if (turn % 4 == 3) {
+      std::this_thread::sleep_for(kThinks);
+    }
+    timed([&] {
+      shmemx_exchange_pull(exchange, found.data(), destinations.data(), found.size(), statuses.data(), nullptr);
+    });
+    timed([&] { shmemx_exchange_release(exchange, blocks.data(), blocks.size()); });
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (statuses[i] != 0) {
         ++failed[static_cast<std::size_t>(-statuses[i]) % failed.size()];

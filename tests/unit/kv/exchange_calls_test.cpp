@@ -129,9 +129,16 @@ TEST(ExchangeCalls, ALeaseExpires) {
   auto block = reader.find("key", 0, 60'000);  // longer than the owner allows
   ASSERT_EQ(block.status, 0);
   EXPECT_EQ(owner.withdraw("key", 50 * kSecond), 0);
+  EXPECT_EQ(owner.stats().leases_expired, 1U);
   std::string bytes;
   EXPECT_EQ(reader.pull(block, bytes), -ESTALE);
   EXPECT_EQ(reader.release(block), 0);
+  // A lease that was over before the withdraw, and one that is released, have not expired in it.
+  ASSERT_EQ(owner.publish("key", 0, 8), 0);
+  block = reader.find("key", 0, 1);
+  ::usleep(100'000);
+  EXPECT_EQ(owner.withdraw("key", 50 * kSecond), 0);
+  EXPECT_EQ(owner.stats().leases_expired, 1U);
 }
 
 TEST(ExchangeCalls, AReaderThatLeavesHasNoLeases) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An exchange between nodes, through the calls of C. The nodes are processes' names for this machine (SHMEM_HOST_ID).
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/fd.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 
 namespace {
@@ -207,6 +209,49 @@ TEST_F(ExchangeNodes, LeasesExpire) {
   fill(*owner_, 2, 0, 1000);
   std::string bytes;
   EXPECT_EQ(reader_->pull(block, bytes), -ESTALE);
+  EXPECT_EQ(owner_->stats().leases_expired, 1U);
+}
+
+TEST_F(ExchangeNodes, ABlockWithAnotherLayoutIsToldFromNone) {
+  make_pair(17);
+  ASSERT_EQ(owner_->publish("key", 0, 1000, 7), 0);
+  EXPECT_EQ(reader_->find("key", 8).status, -EPROTOTYPE);
+  EXPECT_EQ(reader_->find("another key", 8).status, -ENOENT);
+  EXPECT_EQ(reader_->find("key", 7).status, 0);
+  // One member has the layout that is wanted, whoever is asked first.
+  const auto second = connected_member(exchange_name(17), "node 3", address_of(*owner_));
+  second->make_memory(1 << 20);
+  ASSERT_EQ(second->publish("key", 0, 1000, 8), 0);
+  ASSERT_EQ(second->publish("seen", 0, 1000), 0);
+  ASSERT_EQ(reader_->find_soon("seen").status, 0);
+  EXPECT_EQ(reader_->find("key", 8).layout, 8U);
+  EXPECT_EQ(reader_->find("key", 7).layout, 7U);
+  EXPECT_EQ(reader_->find("key", 9).status, -EPROTOTYPE);
+}
+
+TEST_F(ExchangeNodes, AFileThatShrinksFailsOnlyItsPulls) {
+  make_pair(18);
+  const base::UniqueFd file(::memfd_create("mine", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 1 << 20), 0);
+  shmemx_memory_t memory{.address = nullptr, .bytes = 1 << 20, .fd = file.get(), .offset = 0};
+  std::uint32_t region = 0;
+  ASSERT_EQ(shmemx_exchange_register(owner_->get(), &memory, &region), 0) << shmemx_error_text();
+  const std::string key = "of the file";
+  shmemx_exchange_entry_t entry{
+      .key = key_of(key), .region = region, .status = 1, .offset = 0, .bytes = 200'000, .layout = 0};
+  ASSERT_EQ(shmemx_exchange_publish(owner_->get(), &entry, 1), 1);
+  fill(*owner_, 3, 0, 200'000);
+  ASSERT_EQ(owner_->publish("of the memory", 0, 200'000), 0);
+  std::string bytes;
+  const auto block = reader_->find("of the file");
+  EXPECT_EQ(reader_->pull(block, bytes), 0);
+  EXPECT_EQ(bytes, std::string(200'000, '\0'));
+  // The second part of the block, of which the owner sends several, is not there any more.
+  ASSERT_EQ(::ftruncate(file.get(), 65'536), 0);
+  EXPECT_EQ(reader_->pull(block, bytes), -EIO);
+  EXPECT_EQ(reader_->stats().failed_other, 1U);
+  EXPECT_EQ(reader_->pull(reader_->find("of the memory"), bytes), 0);
+  EXPECT_TRUE(is_block(bytes, 3));
 }
 
 TEST_F(ExchangeNodes, BytesThatChangeWhileTheyArePulledNeverArrive) {
@@ -385,6 +430,12 @@ TEST_F(ExchangeNodes, WrongArguments) {
   network = network_of(members);
   network.listen = "192.0.2.1:0";
   EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), -EADDRNOTAVAIL);
+  const auto other = connected_member(exchange_name(15), "node 2");
+  const std::string taken = address_of(*other);
+  network.listen = taken.c_str();
+  EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), -EADDRINUSE);
+  EXPECT_THAT(member->error(), HasSubstr(taken));
+  EXPECT_EQ(shmemx_exchange_address(member->get(), text, sizeof text), -ENOTCONN) << "and it can be tried again";
   members = "127.0.0.1:1";  // nobody is there: it may come later
   network = network_of(members);
   EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), 0) << member->error();
