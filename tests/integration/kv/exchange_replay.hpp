@@ -46,12 +46,16 @@ struct Counts {
 struct Start {
   std::atomic<std::uint64_t> id{0};
   std::atomic<bool> killed{false};  // set before the signal
+  std::atomic<std::int64_t> begin_ns{0};
+  std::atomic<std::int64_t> end_ns{0};  // 0: it was not killed
+  Count served{0};                      // blocks that others have pulled from it
 };
 
 struct Board {
   std::atomic<std::int64_t> begin_ns{0};  // of the steady clock; the requests' time 0
   std::atomic<std::int64_t> kill_ns{0};   // the last one
   std::atomic<bool> stop{false};
+  std::atomic<std::uint32_t> finished{0};  // members that have made their last call
   std::atomic<std::uint32_t> starts{0};
   std::array<Start, kMostStarts> start;
   std::array<std::atomic<std::uint32_t>, kMembers> last_start;  // + 1

@@ -156,6 +156,7 @@ class Engine {
     shmemx_exchange_stats_t stats;
     shmemx_exchange_stats(exchange_, &stats);
     const std::uint32_t start = board_->starts.fetch_add(1);
+    board_->start[start % kMostStarts].begin_ns.store(clock_ns());
     board_->start[start % kMostStarts].id.store(stats.id);
     board_->last_start[number].store(start + 1);
   }
@@ -280,7 +281,7 @@ class Engine {
     shmemx_exchange_release(exchange_, blocks.data(), blocks.size());
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       if (statuses[i] == 0) {
-        check_bytes(found.numbers[i], blocks[i].layout, room_.data() + i * kWords);
+        check_bytes(found.numbers[i], blocks[i], room_.data() + i * kWords);
       } else {
         check_error(found.numbers[i], blocks[i], statuses[i]);
         failed.push_back(found.numbers[i]);
@@ -308,20 +309,24 @@ class Engine {
     }
   }
 
-  void check_bytes(std::uint64_t block, std::uint64_t layout, const std::uint64_t* words) {
+  void check_bytes(std::uint64_t number, const shmemx_exchange_block_t& block, const std::uint64_t* words) {
     for (std::size_t i = 0; i < kWords; ++i) {
-      if (words[i] != word_of(block, layout, i)) {
+      if (words[i] != word_of(number, block.layout, i)) {
         counts_.wrong_bytes.fetch_add(1);
         return;
       }
     }
     counts_.pulled.fetch_add(1);
     counts_.pulled_bytes.fetch_add(kBytes);
+    if (Start* const owner = start_of(block.member)) {
+      owner->served.fetch_add(1);
+    }
   }
 
   /// An owner may be dead only if it was killed, and a block stale only if its owner has it no more.
   void check_error(std::uint64_t number, const shmemx_exchange_block_t& block, std::int32_t status) {
-    if (status == -EOWNERDEAD && was_killed(block.member)) {
+    const Start* const owner = start_of(block.member);
+    if (status == -EOWNERDEAD && owner != nullptr && owner->killed.load()) {
       counts_.dead.fetch_add(1);
       return;
     }
@@ -335,13 +340,11 @@ class Engine {
     }
     wrong_error("pull", status);
   }
-  bool was_killed(std::uint64_t id) {
-    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(board_->starts.load(), kMostStarts); ++i) {
-      if (board_->start[i].id.load() == id) {
-        return board_->start[i].killed.load();
-      }
-    }
-    return false;
+  Start* start_of(std::uint64_t id) {
+    Start* const end = board_->start.data() + std::min<std::size_t>(board_->starts.load(), kMostStarts);
+    Start* const found =
+        std::find_if(board_->start.data(), end, [id](const Start& start) { return start.id.load() == id; });
+    return found != end ? found : nullptr;
   }
 
   void publish(std::uint64_t block) {
@@ -415,6 +418,20 @@ class Engine {
   bool pulled_in_background_ = false;
 };
 
+/// A member that leaves while others still pull from it is not an error that they expect.
+int leave_together(SharedBoard& board) {
+  board->finished.fetch_add(1);
+  const std::int64_t limit = clock_ns() + static_cast<std::int64_t>(kLimitNs);
+  while (board->finished.load() < kMembers) {
+    if (clock_ns() > limit) {
+      std::printf("the others do not finish\n");
+      return 1;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -440,7 +457,7 @@ int main(int argc, char** argv) {
         std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<std::int64_t>(early, 50'000'000)));
       }
       if (board->stop.load()) {
-        return 0;
+        return leave_together(board);
       }
       // A member that was started again takes up what arrives now, and one that is late catches up.
       if (early > -500'000'000) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight members replay public traces of serving systems while one after the other is killed and started again: every
-// byte that arrives is right, and every read that fails does so with the right error.
+// Eight members replay traces of requests while one after the other is killed and started again: every byte that
+// arrives is right, every read that fails does so with the right error, and no member waits for another one.
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -12,6 +14,7 @@
 #include "tests/integration/kv/exchange_replay.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/soak.hpp"
+#include "tests/support/traces.hpp"
 #include "tools/kv_shuffle/trace.hpp"
 
 namespace {
@@ -62,16 +65,6 @@ std::string lines_of(kv_program::Trace& trace, std::uint64_t first_block) {
   return lines;
 }
 
-std::unique_ptr<kv_program::Trace> open_trace(const std::string& file) {
-  const std::string path = KV_TRACES "/" + file;
-  if (file.empty() || ::access(path.c_str(), R_OK) != 0) {
-    return std::make_unique<kv_program::BuiltinTrace>();
-  }
-  auto trace = kv_program::TraceFile::open(path);
-  EXPECT_TRUE(trace) << trace.error().text;
-  return trace ? *std::move(trace) : std::make_unique<kv_program::BuiltinTrace>();
-}
-
 class ExchangeReplay : public testing::Test {
  protected:
   void start(std::size_t number) {
@@ -83,6 +76,7 @@ class ExchangeReplay : public testing::Test {
     const std::uint32_t start_number = board_->last_start[number].load();
     ASSERT_GT(start_number, 0U);
     board_->start[start_number - 1].killed.store(true);
+    board_->start[start_number - 1].end_ns.store(clock_ns());
     board_->kill_ns.store(clock_ns());
     members_[number]->signal(SIGKILL);
     EXPECT_TRUE(members_[number]->wait(kLimit));
@@ -91,9 +85,19 @@ class ExchangeReplay : public testing::Test {
     EXPECT_TRUE(members_[number]->wait_for_output("ready\n", kLimit)) << members_[number]->output();
   }
 
-  void replay(const std::string& file, Seconds time, Seconds between_kills) {
-    const auto trace = open_trace(file);
-    std::ofstream(dir_.file("requests")) << lines_of(*trace, file.size() * 4 * kOfOneRequest);
+  /// Skips the test without the trace.
+  void replay_public(const std::string& file) {
+    const std::string path = test_support::public_trace(file);
+    if (!std::filesystem::exists(path)) {
+      GTEST_SKIP() << path << test_support::kNoTrace;
+    }
+    const auto trace = kv_program::TraceFile::open(path);
+    ASSERT_TRUE(trace) << trace.error().text;
+    replay(**trace, kTime, kBetweenKills);
+  }
+
+  void replay(kv_program::Trace& trace, Seconds time, Seconds between_kills) {
+    std::ofstream(dir_.file("requests")) << lines_of(trace, trace.name().size() * 4 * kOfOneRequest);
     ASSERT_TRUE(board_);
     board_->begin_ns.store(clock_ns());
     for (std::size_t i = 0; i < kMembers; ++i) {
@@ -108,12 +112,15 @@ class ExchangeReplay : public testing::Test {
       kill_and_start_again(static_cast<std::size_t>(kills * 3) % kMembers);
     }
     board_->stop.store(true);
+    stop_ns_ = clock_ns();
     for (const auto& member : members_) {
       const auto end = member->wait(kLimit);
       EXPECT_TRUE(end && end->clean()) << member->output();
       EXPECT_EQ(member->output(), "ready\n");
     }
-    report(trace->name(), kills);
+    report(trace.name(), kills);
+    expect_all_served();
+    expect_no_stall();
   }
 
   std::uint64_t sum(Count Counts::*count) {
@@ -155,21 +162,55 @@ class ExchangeReplay : public testing::Test {
     EXPECT_EQ(sum(&Counts::wrong_errors), 0U);
   }
 
+  /// Members that were started again are found by the others, which pull what they publish.
+  void expect_all_served() {
+    std::size_t old = 0;
+    for (std::size_t i = kMembers; i < board_->starts.load(); ++i) {
+      const auto& start = board_->start[i];
+      const std::int64_t end = start.end_ns.load() != 0 ? start.end_ns.load() : stop_ns_;
+      const Seconds lived(std::chrono::nanoseconds(end - start.begin_ns.load()));
+      if (lived >= kOld) {
+        EXPECT_GT(start.served.load(), 0U) << "start " << i << " lived for " << lived.count() << " s";
+        ++old;
+      }
+    }
+    EXPECT_GT(old, 0U);
+  }
+  /// A call may take long for want of a processor, but not because of other members.
+  void expect_no_stall() {
+    constexpr std::uint64_t kMostNs = 100'000'000;
+    for (std::size_t phase = 0; phase < exchange_replay::kPhases.size(); ++phase) {
+      for (std::size_t member = 0; member < kMembers; ++member) {
+        const Call& call = board_->counts[member].longest_running.at(phase);
+        EXPECT_LT(call.ns.load() - call.waited_ns.load(), kMostNs)
+            << exchange_replay::kPhases.at(phase) << " of member " << member;
+      }
+    }
+  }
+
+  static inline const Seconds kTime{static_cast<double>(test_support::repeats(4, 300))};
+  static inline const Seconds kBetweenKills{static_cast<double>(test_support::repeats(1, 10))};
+  /// The age at which a member has served others: it gets requests several times a second.
+  static inline const Seconds kOld{static_cast<double>(test_support::repeats(2, 5))};
+
+  std::int64_t stop_ns_ = 0;
   const std::string name_ = "replay-" + std::to_string(::getpid());
   test_support::TempDir dir_;
   SharedBoard board_{dir_.file("board")};
   std::array<std::unique_ptr<Process>, kMembers> members_;
 };
 
-const Seconds kTime(test_support::repeats(3, 300));
-const Seconds kBetweenKills(test_support::repeats(1, 10));
-
 TEST_F(ExchangeReplay, OfPromptsThatShareBlocks) {
-  replay("mooncake_conversation_2000.jsonl", kTime, kBetweenKills);
+  replay_public("mooncake_conversation_2000.jsonl");
 }
 
 TEST_F(ExchangeReplay, OfPromptsOfTheirOwn) {
-  replay("azure_llm_inference_conv.csv", kTime, kBetweenKills);
+  replay_public("azure_llm_inference_conv.csv");
+}
+
+TEST_F(ExchangeReplay, OfTheBuiltInTrace) {
+  kv_program::BuiltinTrace trace;
+  replay(trace, kTime, kBetweenKills);
 }
 
 }  // namespace
