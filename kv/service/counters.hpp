@@ -13,6 +13,8 @@ struct Counters {
   Count found{0}, missed{0}, over_quota{0};
   Count pulled_blocks{0}, pulled_bytes{0};
   Count failed_stale{0}, failed_dead{0}, failed_corrupt{0}, failed_other{0};
+  // What is added goes here: to earlier versions it is unused, and theirs is 0 there.
+  Count failed_timeout{0};
 };
 
 inline void add(Counters::Count& count, std::uint64_t number = 1) {

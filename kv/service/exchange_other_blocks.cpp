@@ -97,6 +97,7 @@ void Exchange::release(std::span<Block> blocks) {
 void Exchange::count_failure(std::int32_t status) {
   auto& count = status == -ESTALE       ? counters_.failed_stale
                 : status == -EOWNERDEAD ? counters_.failed_dead
+                : status == -ETIMEDOUT  ? counters_.failed_timeout
                 : status == -EBADMSG    ? counters_.failed_corrupt
                                         : counters_.failed_other;
   add(count);

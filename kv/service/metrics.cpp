@@ -30,6 +30,7 @@ std::string metrics_text(const std::string& exchange, const shmemx_exchange_stat
   page.counter("pulled_bytes", "bytes", "Bytes of those blocks", stats.pulled_bytes);
   const std::pair<std::string_view, std::uint64_t> causes[] = {{"stale", stats.failed_stale},
                                                                {"owner_dead", stats.failed_dead},
+                                                               {"timeout", stats.failed_timeout},
                                                                {"corrupt", stats.failed_corrupt},
                                                                {"other", stats.failed_other}};
   page.counter_by_cause("failed_blocks", "Blocks that could not be pulled, by cause", causes);

@@ -312,7 +312,8 @@ py::dict Exchange::stats() {
                                                        {"failed_corrupt", stats.failed_corrupt},
                                                        {"failed_other", stats.failed_other},
                                                        {"over_quota", stats.over_quota},
-                                                       {"metrics_port", stats.metrics_port}};
+                                                       {"metrics_port", stats.metrics_port},
+                                                       {"failed_timeout", stats.failed_timeout}};
   for (const auto& [name, value] : all) {
     values[name] = value;
   }

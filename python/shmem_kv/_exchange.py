@@ -87,6 +87,8 @@ class ExchangeStats(NamedTuple):
     over_quota: int
     metrics_port: int
     """0: it does not answer requests for metrics."""
+    failed_timeout: int
+    """Pulls of blocks whose owner, on another node, did not answer in time."""
 
 
 class Region:

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "tools/kv_exchange/commands.hpp"
 
@@ -18,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Seen {
   shmemx_exchange_member_t member{};
-  shmemx_exchange_stats_t stats{};
+  std::optional<shmemx_exchange_stats_t> stats;  // none of members on other nodes
 };
 
 struct Look {
@@ -29,6 +30,10 @@ struct Look {
 Look look_at(Member& here) {
   Look look{.time = Clock::now(), .members = {}};
   for (const auto& member : here.others()) {
+    if (member.seat >= SHMEMX_EXCHANGE_MOST_MEMBERS) {
+      look.members[member.id] = {.member = member, .stats = std::nullopt};
+      continue;
+    }
     // It may have ended since, and another one may have its seat.
     if (const auto stats = here.stats_of(member.seat); stats && stats->id == member.id) {
       look.members[member.id] = {.member = member, .stats = *stats};
@@ -38,7 +43,7 @@ Look look_at(Member& here) {
 }
 
 std::uint64_t failed(const shmemx_exchange_stats_t& stats) {
-  return stats.failed_stale + stats.failed_dead + stats.failed_corrupt + stats.failed_other;
+  return stats.failed_stale + stats.failed_dead + stats.failed_timeout + stats.failed_corrupt + stats.failed_other;
 }
 
 class View {
@@ -63,7 +68,10 @@ class View {
   void show(const Look& before, const Look& now) {
     const double seconds = std::chrono::duration<double>(now.time - before.time).count();
     std::string text = live_ ? "\033[H\033[2J" : "";
-    text += fmt::format("{}: {} members, rates of {:.1f} s\n", exchange_, now.members.size(), seconds);
+    const auto remote =
+        std::count_if(now.members.begin(), now.members.end(), [](const auto& member) { return !member.second.stats; });
+    text += fmt::format("{}: {} members{}, rates of {:.1f} s\n", exchange_, now.members.size(),
+                        remote > 0 ? fmt::format(", {} of them on other nodes", remote) : "", seconds);
     text +=
         coloured("1", fmt::format("{:>4} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>8} {:>8}\n", "seat", "pid",
                                   "blocks", "MiB", "pulled/s", "MB/s", "found/s", "missed/s", "failed/s", "failed"));
@@ -74,7 +82,9 @@ class View {
     std::sort(rows.begin(), rows.end(), [](const Seen& a, const Seen& b) { return a.member.seat < b.member.seat; });
     for (const Seen& seen : rows) {
       const auto had = before.members.find(seen.member.id);
-      text += row(had != before.members.end() ? had->second.stats : seen.stats, seen, seconds);
+      text += start_of_row(seen.member);
+      text += seen.stats ? rates(had != before.members.end() ? *had->second.stats : *seen.stats, *seen.stats, seconds)
+                         : fmt::format("{:>10} {:>9} {:>9} {:>9} {:>8} {:>8}\n", "-", "-", "-", "-", "-", "-");
     }
     say("{}", text);
     std::fflush(stdout);
@@ -85,18 +95,21 @@ class View {
     return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
   }
 
-  [[nodiscard]] std::string row(const shmemx_exchange_stats_t& before, const Seen& seen, double seconds) const {
-    const auto& stats = seen.stats;
+  static std::string start_of_row(const shmemx_exchange_member_t& member) {
+    return fmt::format("{:>4} {:>8} {:>9} {:>9.1f} ", member.seat, member.pid, member.blocks,
+                       static_cast<double>(member.bytes) / (1 << 20));
+  }
+  [[nodiscard]] std::string rates(const shmemx_exchange_stats_t& before, const shmemx_exchange_stats_t& stats,
+                                  double seconds) const {
     // A member can write anything, also less than before.
     const auto rate = [&](std::uint64_t from, std::uint64_t to) {
       return to > from ? static_cast<double>(to - from) / seconds : 0.0;
     };
     const double failures = rate(failed(before), failed(stats));
-    std::string text = fmt::format("{:>4} {:>8} {:>9} {:>9.1f} {:>10.0f} {:>9.1f} {:>9.0f} {:>9.0f} ", seen.member.seat,
-                                   seen.member.pid, stats.blocks, static_cast<double>(stats.bytes) / (1 << 20),
-                                   rate(before.pulled_blocks, stats.pulled_blocks),
-                                   rate(before.pulled_bytes, stats.pulled_bytes) / 1e6, rate(before.found, stats.found),
-                                   rate(before.missed, stats.missed));
+    const std::string text =
+        fmt::format("{:>10.0f} {:>9.1f} {:>9.0f} {:>9.0f} ", rate(before.pulled_blocks, stats.pulled_blocks),
+                    rate(before.pulled_bytes, stats.pulled_bytes) / 1e6, rate(before.found, stats.found),
+                    rate(before.missed, stats.missed));
     const std::string last = fmt::format("{:>8.0f} {:>8}", failures, failed(stats));
     return text + (failures > 0 ? coloured("31", last) : last) + "\n";
   }
@@ -110,7 +123,7 @@ class View {
 
 Result<void> top(const Options& options) {
   const EndSignals ends;
-  auto member = Member::open(options.exchange, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr});
+  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr});
   if (!member) {
     return member.error();
   }

@@ -143,6 +143,9 @@ TEST_F(ExchangeNodesStopped, ACallEndsWhenTheTimeForAnAnswerIsOver) {
     owner_->resume();
   }
   expect_found(block);
+  EXPECT_EQ(reader_->stats().failed_timeout, 1U);
+  EXPECT_EQ(reader_->stats().failed_dead, 2U) << "after it was given up";
+  EXPECT_EQ(reader_->stats().failed_other, 0U);
 }
 
 TEST_F(ExchangeNodesStopped, ACallEndsWithTheProcessThatItWaitsFor) {

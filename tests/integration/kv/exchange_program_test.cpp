@@ -128,6 +128,13 @@ TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
   EXPECT_EQ(here({"get", name_, "key"}).output, "from another node");
   EXPECT_THAT(here({"list", name_}).output, HasSubstr("  64           17 "));
   EXPECT_THAT(here({"stats", name_}).output, HasSubstr(" " + std::to_string(server.pid()) + " "));
+  const auto top = here({"top", name_, "--interval", "0.05", "--rounds", "1"});
+  EXPECT_EQ(top.exit.code, 0) << top.output;
+  EXPECT_THAT(top.output, HasSubstr(name_ + ": 1 members, 1 of them on other nodes, rates of "));
+  const std::string pid = std::to_string(server.pid());
+  EXPECT_THAT(top.output,
+              HasSubstr("\n  64 " + std::string(8 - pid.size(), ' ') + pid +
+                        "         2       0.3          -         -         -         -        -        -\n"));
   const auto wrong = test_support::run(command({"get", name_, "key", "--member", address, "--listen", "127.0.0.1:0"}),
                                        on_node("2", "?"));
   EXPECT_EQ(wrong.exit.code, 1);

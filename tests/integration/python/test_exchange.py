@@ -39,6 +39,7 @@ class Processes(ExchangeTest):
         self.assertEqual((found[-1].bytes, found[-1].layout, found[-1].member), (BLOCK, LAYOUT, member.id))
         stats = reader.stats()
         self.assertEqual((stats.members, stats.found, stats.pulled_blocks, stats.pulled_bytes), (1, 8, 8, 8 * BLOCK))
+        self.assertEqual((stats.failed_stale, stats.failed_dead, stats.failed_timeout, stats.failed_other), (0,) * 4)
 
     def test_an_owner_that_is_killed(self):
         owner = self.start("own")

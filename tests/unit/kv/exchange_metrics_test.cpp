@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "kv/service/metrics.hpp"
-#include "tests/unit/kv/exchange_fixture.hpp"
+#include "tests/unit/kv/exchange_nodes.hpp"
 #include "tests/unit/kv/http_client.hpp"
 #include "tests/unit/kv/open_metrics.hpp"
 
@@ -37,6 +37,7 @@ TEST(ExchangeMetrics, ThePageFollowsTheRulesOfOpenMetrics) {
   shmemx_exchange_stats_t stats{};
   stats.pulled_bytes = UINT64_MAX;
   stats.failed_corrupt = 3;
+  stats.failed_timeout = 4;
   CallTimes times;
   times.pull.add(std::chrono::nanoseconds(400));
   times.pull.add(std::chrono::milliseconds(1));
@@ -47,6 +48,8 @@ TEST(ExchangeMetrics, ThePageFollowsTheRulesOfOpenMetrics) {
   EXPECT_EQ(metrics.type("shmem_exchange_pulled_bytes"), "counter");
   EXPECT_THAT(page, HasSubstr("shmem_exchange_pulled_bytes_total{exchange=\"a.b-c_1\"} 18446744073709551615\n"));
   EXPECT_EQ(metrics.value("shmem_exchange_failed_blocks_total{cause=\"corrupt\"}"), 3);
+  EXPECT_EQ(metrics.value("shmem_exchange_failed_blocks_total{cause=\"timeout\"}"), 4);
+  EXPECT_EQ(metrics.value("shmem_exchange_failed_blocks_total{cause=\"other\"}"), 0);
   EXPECT_EQ(metrics.value("shmem_exchange_pull_seconds_bucket{le=\"2.5e-07\"}"), 0);
   EXPECT_EQ(metrics.value("shmem_exchange_pull_seconds_bucket{le=\"5e-07\"}"), 1);
   EXPECT_EQ(metrics.value("shmem_exchange_pull_seconds_bucket{le=\"0.001024\"}"), 2);
@@ -126,6 +129,39 @@ TEST_F(ExchangeMetricsPage, CountsWhatWasPulledAndWhatFailed) {
   EXPECT_EQ(metrics.value("shmem_exchange_withdraw_seconds_count"), 0) << "the owner's";
   EXPECT_EQ(metrics.value("shmem_exchange_members"), 1);
   EXPECT_THAT(page, HasSubstr("exchange=\"" + name_ + "\""));
+}
+
+TEST_F(ExchangeMetricsPage, CountsWhatConcernsMembersOnOtherNodes) {
+  if (!KV_WITH_UCX) {
+    GTEST_SKIP() << "built without UCX";
+  }
+  const std::string name = exchange_name(295);
+  const auto owner = exchange_test::connected_member(name, "node 1", "", with_port_0());
+  owner->make_memory(4096);
+  ASSERT_EQ(owner->publish("key", 0, 100, 1), 0);
+  const auto reader = exchange_test::connected_member(name, "node 2", exchange_test::address_of(*owner), with_port_0());
+  std::string bytes;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(reader->pull(reader->find("key"), bytes), 0);
+  }
+  EXPECT_EQ(reader->find("no key").status, -ENOENT);
+  const auto stale = reader->find("key", 0, 1000);
+  EXPECT_EQ(owner->withdraw("key"), -EBUSY);
+  EXPECT_EQ(reader->pull(stale, bytes), -ESTALE);
+
+  const OpenMetrics of_reader(get_page(reader->stats().metrics_port));
+  EXPECT_EQ(of_reader.problem(), "");
+  EXPECT_EQ(of_reader.value("shmem_exchange_members"), 1);
+  EXPECT_EQ(of_reader.value("shmem_exchange_pulled_blocks_total"), 3);
+  EXPECT_EQ(of_reader.value("shmem_exchange_pulled_bytes_total"), 300);
+  EXPECT_EQ(of_reader.value("shmem_exchange_found_keys_total"), 4);
+  EXPECT_EQ(of_reader.value("shmem_exchange_missed_keys_total"), 1);
+  EXPECT_EQ(of_reader.value("shmem_exchange_failed_blocks_total{cause=\"stale\"}"), 1);
+  EXPECT_EQ(of_reader.value("shmem_exchange_pull_seconds_count"), 4);
+  const OpenMetrics of_owner(get_page(owner->stats().metrics_port));
+  EXPECT_EQ(of_owner.value("shmem_exchange_readers"), 1);
+  EXPECT_EQ(of_owner.value("shmem_exchange_published_blocks_total"), 1);
+  EXPECT_EQ(of_owner.value("shmem_exchange_pulled_blocks_total"), 0) << "it has served them";
 }
 
 TEST_F(ExchangeMetricsPage, ListensOnOneAddressOnly) {
