@@ -83,7 +83,9 @@ class View {
     for (const Seen& seen : rows) {
       const auto had = before.members.find(seen.member.id);
       text += start_of_row(seen.member);
-      text += seen.stats ? rates(had != before.members.end() ? *had->second.stats : *seen.stats, *seen.stats, seconds)
+      // An id means a member, until someone else takes it.
+      const auto& past = had != before.members.end() && had->second.stats ? had->second.stats : seen.stats;
+      text += seen.stats ? rates(*past, *seen.stats, seconds)
                          : fmt::format("{:>10} {:>9} {:>9} {:>9} {:>8} {:>8}\n", "-", "-", "-", "-", "-", "-");
     }
     say("{}", text);
