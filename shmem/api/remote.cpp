@@ -74,7 +74,14 @@ void remote_fence(PeChoice pes) {
 
 void remote_quiet(PeChoice pes) {
   const Runtime& runtime = *Runtime::current();
-  if (auto ok = runtime.job().network->quiet(pes); !ok) {
+  Network& network = *runtime.job().network;
+  if (auto ok = network.quiet(pes); !ok) {
+    // What was begun on a dead PE is reported once: later calls do not need that PE.
+    for (int pe = 0; runtime.survives() && pe < runtime.n_pes(); ++pe) {
+      if (pes.contains(pe)) {
+        network.forget_lost(pe);
+      }
+    }
     end_job(runtime, "quiet", ok.error());
   }
 }

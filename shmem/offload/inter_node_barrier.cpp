@@ -85,7 +85,7 @@ class InterNodeBarrier::Monitor final : public WaitMonitor {
   }
   [[nodiscard]] std::string ending(std::errc error) const override {
     if (error == std::errc::owner_dead) {
-      return "cannot complete: a PE has called shmemx_team_shrink";
+      return "cannot complete: a PE has lost a member of the team, or has called shmemx_team_shrink";
     }
     return error == std::errc::timed_out
                ? fmt::format("timed out after {} ms (SHMEM_BARRIER_TIMEOUT, SHMEM_NETWORK_TIMEOUT)", limit_.count())

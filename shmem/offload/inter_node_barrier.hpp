@@ -38,7 +38,7 @@ class InterNodeBarrier final : BarrierWaiter {
     RemoteBoard& board;
     int slot;  // of the team on this node
     WaitPolicy policy;
-    std::function<bool()> interrupted;     // the members shrink the team
+    std::function<bool()> interrupted;     // a member has given the team up
     std::function<std::string(int)> name;  // of a PE, for messages
   };
 

@@ -34,13 +34,26 @@ bool has_member(const std::vector<std::uint64_t>& words, int member) {
 
 SpanningSurvivors::Shrink::Shrink(Network& network, const TeamMap& world, std::uint32_t team, std::uint64_t number)
     : begun(network, world, shrink_tag(team, number, ShrinkStep::kBegun), words_of_proposal(world.size)),
-      proposals(network, world, shrink_tag(team, number, ShrinkStep::kProposal), words_of_proposal(world.size)) {}
+      proposals(network, world, shrink_tag(team, number, ShrinkStep::kProposal), words_of_proposal(world.size)),
+      failures(network, world, shrink_tag(team, 0, ShrinkStep::kFailure), 1) {}
 
 void SpanningSurvivors::look_for_deaths() {
   for (int i = 0; i < world_.size; ++i) {
     const int here = job_.nodes.number(world_.pe(i));
     if (i != me_ && here >= 0 && !is_gone(i) && is_dead_or_zombie(job_, here)) {
       gone_[static_cast<std::size_t>(i)] = true;
+    }
+  }
+}
+
+void SpanningSurvivors::tell_of_failure() {
+  if (failure_) {
+    return;
+  }
+  failure_.emplace(*job_.network, world_, shrink_tag(team_, 0, ShrinkStep::kFailure), 1);
+  for (int i = 0; i < world_.size; ++i) {
+    if (job_.nodes.number(world_.pe(i)) < 0 && !job_.network->has_lost(world_.pe(i))) {
+      failure_->send(i);
     }
   }
 }
@@ -88,6 +101,7 @@ void SpanningSurvivors::tell_of_begin() {
       set_member(shrink_->begun.mine(), i);
     } else if (i != me_) {
       shrink_->begun.expect(i);
+      shrink_->failures.expect(i);
       shrink_->proposals.expect(i);
     }
   }
@@ -202,6 +216,9 @@ Result<WhoIsLeft> SpanningSurvivors::agree(std::uint32_t id) {
     }
   }
   finish_sending(proposal);
+  // A member that has told of a failure has done so before it began: its message has come.
+  shrink_->failures.look();
+  shrink_->failures.stop_expecting();
   shrink_->begun.stop_expecting();
   shrink_->proposals.stop_expecting();
   WhoIsLeft left{{}, static_cast<std::uint32_t>(proposal[0])};

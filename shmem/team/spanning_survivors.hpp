@@ -52,11 +52,16 @@ class SpanningSurvivors final : public Survivors {
 
   Result<WhoIsLeft> agree(std::uint32_t id) override;
 
+  /// A call of this member on the team has failed: the waits of members on other nodes end, too. Once; waits for
+  /// nothing.
+  void tell_of_failure();
+
  private:
   /// The messages of one shrink. Those under way to members that are late stay until the next one.
   struct Shrink {
     Shrink(Network& network, const TeamMap& world, std::uint32_t team, std::uint64_t number);
     ShrinkMessages begun, proposals;
+    ShrinkMessages failures;  // that others have sent before
   };
   using Proposal = std::vector<std::uint64_t>;  // the id, then a bit for each member
 
@@ -78,6 +83,7 @@ class SpanningSurvivors final : public Survivors {
   const std::uint32_t team_;
   std::vector<bool> gone_;  // this member waits no more for them
   std::unique_ptr<Shrink> shrink_;
+  std::optional<ShrinkMessages> failure_;
 };
 
 }  // namespace shmem

@@ -80,7 +80,11 @@ Result<void> SpanningTeam::sync() {
     return ready();
   }
   enter();
-  return sync_by_core_zero();
+  auto ok = sync_by_core_zero();
+  if (!ok) [[unlikely]] {
+    tell_of_failure();
+  }
+  return ok;
 }
 
 Result<void> SpanningTeam::sync_by_core_zero() {
@@ -134,6 +138,8 @@ Result<bool> SpanningTeam::test() {
   auto over = everybody_.test_barrier();
   if (over && *over) {
     close();
+  } else if (!over) {
+    tell_of_failure();
   }
   return over;
 }
@@ -142,6 +148,8 @@ Result<void> SpanningTeam::wait(std::optional<std::chrono::nanoseconds> limit) {
   auto ok = everybody_.finish_barrier(limit);
   if (ok) {
     close();
+  } else {
+    tell_of_failure();
   }
   return ok;
 }
@@ -166,8 +174,23 @@ bool SpanningTeam::is_being_shrunk() const {
   return Team::is_being_shrunk() || job_.network->has_come(shrink_begun(id_));
 }
 
+bool SpanningTeam::is_given_up() const {
+  return Team::is_being_shrunk() || job_.network->has_come(team_given_up(id_));
+}
+
+/// A PE finds the deaths on its own node, and of those that it has communicated with. Without being told, the leader of
+/// another node would wait for the leader of the dead PE's node, which does not come any more, until the shrink.
+void SpanningTeam::tell_of_failure() {
+  const bool is_lost = failed_ || everybody_.has_failed() || (group_ && group_->has_failed());
+  const bool goes_on = job_.first_relying < 0 && job_.ended() == std::errc{};
+  if (is_lost && goes_on && !is_retired_) {
+    survivors_.tell_of_failure();
+  }
+}
+
 void SpanningTeam::retire(const Error& why) {
   Team::retire(why);
+  is_retired_ = true;
   had_gba_ = gba_active_ = votes_by_gba_ = false;
   refusals_.reset();
   gba_.reset();

@@ -84,6 +84,8 @@ class SpanningTeam final : public Team {
 
   [[nodiscard]] Survivors& survivors() override { return survivors_; }
   [[nodiscard]] bool is_being_shrunk() const override;
+  /// The same, or a call of a member on another node has failed.
+  [[nodiscard]] bool is_given_up() const;
   void retire(const Error& why) override;
 
   // The members on this node before and after the work of their leader. All of them make the same calls in the same
@@ -133,6 +135,7 @@ class SpanningTeam final : public Team {
     return false;
   }
   Result<void> sync_by_core_zero() override;
+  void tell_of_failure() override;
 
   /// A sync that has been entered, in which the leaders do work(), a barrier among them. All get the number that the
   /// leader of their node returns.
@@ -174,6 +177,7 @@ class SpanningTeam final : public Team {
   bool gba_active_ = false;         // the next sync of this node's leader goes through the device
   std::string gba_reason_;          // known to all members of a node
   SpanningSurvivors survivors_;
+  bool is_retired_ = false;
 };
 
 }  // namespace shmem

@@ -24,7 +24,7 @@ InterNodeBarrier::Means SpanningTeam::means(WaitPolicy policy) const {
           .board = *job_.remote_board,
           .slot = slot_,
           .policy = policy,
-          .interrupted = [this] { return is_being_shrunk(); },
+          .interrupted = [this] { return is_given_up(); },
           .name = [this](int pe) { return fmt::format("PE {} (on {})", pe, job_.nodes.host(pe)); }};
 }
 

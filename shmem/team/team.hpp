@@ -122,6 +122,7 @@ class Team {
     if (!failed_ && eager_.has_failed()) {
       failed_ = eager_.error();
     }
+    tell_of_failure();
   }
   /// ready() is no Error.
   [[nodiscard]] bool is_ready() const { return !open_ && !failed_; }
@@ -191,6 +192,8 @@ class Team {
   Result<void> counted_software_sync();
   /// The first half of a barrier of the members on this node, which enter() has entered: arrive_at_first_member().
   Result<void> arrive_at_leader();
+  /// If the team has failed, members on other nodes learn that.
+  virtual void tell_of_failure() {}
   Result<void> fail_for_good(Error error) {
     failed_ = std::move(error);
     return *failed_;

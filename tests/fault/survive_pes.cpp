@@ -61,6 +61,8 @@ struct Words {
   long* arrivals = pe_checks::allocate<long>();  // barriers that this PE has begun
   long* data = pe_checks::allocate<long>(64);
   long* pid = pe_checks::allocate<long>();
+  long* from = pe_checks::allocate<long>(64);  // by PE: what it has put here
+  long* sum = pe_checks::allocate<long>();     // what all others have added
 };
 
 /// Nothing: the PE is on another node, and has died.
@@ -187,23 +189,98 @@ int end() {
   return pe_checks::failures == 0 ? 0 : 1;
 }
 
+/// Teams without a victim that this PE is in: for each stride, the longest one. Collective over the world.
+std::vector<shmem_team_t> split_without(const std::vector<int>& victims) {
+  std::vector<shmem_team_t> teams;
+  for (int stride = 1; stride < shmem_n_pes(); ++stride) {
+    int best_start = 0;
+    int best_size = 0;
+    for (int start = 0; start < shmem_n_pes(); ++start) {
+      int size = 0;
+      for (int pe = start; pe < shmem_n_pes() && std::ranges::find(victims, pe) == victims.end(); pe += stride) {
+        ++size;
+      }
+      if (size > best_size) {
+        best_start = start;
+        best_size = size;
+      }
+    }
+    shmem_team_t team = SHMEM_TEAM_INVALID;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, best_start, stride, best_size, nullptr, 0, &team) == 0);
+    if (team != SHMEM_TEAM_INVALID) {
+      teams.push_back(team);
+    }
+  }
+  return teams;
+}
+
+void use_teams(const std::vector<shmem_team_t>& teams, const Words& words) {
+  for (shmem_team_t team : teams) {
+    CHECK(shmem_team_sync(team) == 0);  // the words are no longer in use by another team
+    align(team, words);
+    CHECK(make_barriers(team, words, 20));
+    if (shmem_team_n_pes(team) > 1) {
+      use_collectives(team, words);
+    }
+  }
+  CHECK(shmemx_take_error() == 0);
+}
+
+/// Puts, gets and atomics between PEs that live.
+void access_each(const std::vector<int>& living, const Words& words) {
+  const int me = shmem_my_pe();
+  for (const int pe : living) {
+    const long mine = 100 * me + pe + 1;
+    shmem_long_p(words.from + me, mine, pe);
+    shmem_quiet();
+    CHECK(shmem_long_g(words.from + me, pe) == mine);
+    const long next = -mine;
+    shmem_long_put_nbi(words.from + me, &next, 1, pe);
+    shmem_quiet();
+    long back = 0;
+    shmem_long_get(&back, words.from + me, 1, pe);
+    CHECK(back == next);
+    CHECK(shmem_long_atomic_compare_swap(words.from + me, next, mine, pe) == next);
+    CHECK(shmem_long_atomic_fetch(words.from + me, pe) == mine);
+    shmem_long_atomic_add(words.sum, me + 1, pe);
+    shmem_quiet();
+    CHECK(shmemx_take_error() == 0);
+  }
+}
+
+/// After the shrink, and a barrier.
+void check_accesses(const std::vector<int>& living, const Words& words) {
+  long sum = 0;
+  for (const int pe : living) {
+    CHECK(words.from[pe] == 100 * pe + shmem_my_pe() + 1);
+    sum += pe + 1;
+  }
+  CHECK(*words.sum == sum);
+}
+
 int die_and_go_on(const std::vector<int>& victims) {
   const Words words;
+  const auto teams = split_without(victims);
   CHECK(make_barriers(SHMEM_TEAM_WORLD, words, 10));
   const auto dies = [&](int pe) { return std::ranges::find(victims, pe) != victims.end(); };
   if (dies(shmem_my_pe())) {
     die();
   }
-  const int error = shmem_team_sync(SHMEM_TEAM_WORLD);
-  CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) < shmem_n_pes() ? error < 0 : error == -EOWNERDEAD);
-  shmem_team_t rest = SHMEM_TEAM_INVALID;
-  CHECK(shmemx_team_shrink(SHMEM_TEAM_WORLD, &rest) == 0);
   std::vector<int> expected;
   for (int pe = 0; pe < shmem_n_pes(); ++pe) {
     if (!dies(pe)) {
       expected.push_back(pe);
     }
   }
+  const int error = shmem_team_sync(SHMEM_TEAM_WORLD);
+  CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) < shmem_n_pes() ? error < 0 : error == -EOWNERDEAD);
+  shmem_quiet();  // reports what was begun on the dead PEs, once
+  shmemx_take_error();
+  // Only calls that need a dead PE fail.
+  use_teams(teams, words);
+  access_each(expected, words);
+  shmem_team_t rest = SHMEM_TEAM_INVALID;
+  CHECK(shmemx_team_shrink(SHMEM_TEAM_WORLD, &rest) == 0);
   CHECK(members_of(rest) == expected);
   CHECK(failed_of(SHMEM_TEAM_WORLD) == victims);
   CHECK(failed_of(rest).empty());
@@ -211,6 +288,13 @@ int die_and_go_on(const std::vector<int>& victims) {
   align(rest, words);
   CHECK(make_barriers(rest, words, 1000));
   report("die", SHMEM_TEAM_WORLD, rest);
+  check_accesses(expected, words);
+  use_teams(teams, words);
+  for (shmem_team_t team : teams) {
+    shmem_team_destroy(team);
+  }
+  CHECK(shmem_team_sync(rest) == 0);
+  align(rest, words);
   use_collectives(rest, words);
   use_splits(rest, words);
   use_memory(rest);

@@ -117,7 +117,7 @@ class UcxWaitPolicy {
       return fail(why, fmt::format("{}: the job was ended: {}", waited, world_.aborted().value_or("no reason given")));
     }
     if (why == std::errc::owner_dead) {
-      return fail(why, waited + ", but a PE has called shmemx_team_shrink");
+      return fail(why, waited + ", but a PE has lost a member of the team, or has called shmemx_team_shrink");
     }
     const auto limit = own_limit ? std::chrono::duration_cast<std::chrono::milliseconds>(*own_limit) : limit_;
     return fail(why, fmt::format("{} and timed out after {}; is it in libshmem, its node reachable, and no firewall "
