@@ -136,7 +136,7 @@ int once(const std::vector<int>& victims) {
     if (std::ranges::find(victims, shmem_my_pe()) != victims.end()) {
       die();
     }
-    CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) < 0);
+    CHECK(pe_checks::fails_soon([] { return shmem_team_sync(SHMEM_TEAM_WORLD); }) < 0);
   } else {
     CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) == -EOWNERDEAD);
     shmem_team_t rest = SHMEM_TEAM_INVALID;

@@ -272,7 +272,7 @@ int die_and_go_on(const std::vector<int>& victims) {
       expected.push_back(pe);
     }
   }
-  const int error = shmem_team_sync(SHMEM_TEAM_WORLD);
+  const int error = pe_checks::fails_soon([] { return shmem_team_sync(SHMEM_TEAM_WORLD); });
   CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) < shmem_n_pes() ? error < 0 : error == -EOWNERDEAD);
   shmem_quiet();  // reports what was begun on the dead PEs, once
   shmemx_take_error();
@@ -424,13 +424,17 @@ void expect_death(int victim, bool last) {
 
 void wait_for_dead(int victim, bool last, long* held, const Words& words) {
   auto* const signal = reinterpret_cast<std::uint64_t*>(words.data + 1);
-  shmem_long_wait_until(words.data, SHMEM_CMP_NE, 0);
-  expect_death(victim, last);
-  CHECK(shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 1) == 0);
-  expect_death(victim, last);
-  if (shmem_team_n_pes(SHMEM_TEAM_SHARED) == shmem_n_pes()) {
-    shmem_set_lock(held);
+  const auto fails = [&](auto call) {
+    pe_checks::fails_soon([&] {
+      call();
+      return 0;
+    });
     expect_death(victim, last);
+  };
+  fails([&] { shmem_long_wait_until(words.data, SHMEM_CMP_NE, 0); });
+  fails([&] { CHECK(shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 1) == 0); });
+  if (shmem_team_n_pes(SHMEM_TEAM_SHARED) == shmem_n_pes()) {
+    fails([&] { shmem_set_lock(held); });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <shmemx.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 
@@ -20,6 +21,18 @@ inline void check(bool good, const char* what, int line) {
   }
 }
 #define CHECK(condition) pe_checks::check((condition), #condition, __LINE__)
+
+/// The result of a call that fails because a PE has died: within a second, as documented. The limit leaves room for a
+/// busy machine, and is far below the timeouts.
+template <typename Call>
+auto fails_soon(Call call, int line = __builtin_LINE()) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = call();
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  check(passed < std::chrono::seconds{10}, "an error within 10 s", line);
+  std::printf("PE %d: first error after %.2f s\n", shmem_my_pe(), passed.count());
+  return result;
+}
 
 /// Allocates zeroed symmetric memory.
 template <typename T>
