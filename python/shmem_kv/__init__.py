@@ -257,10 +257,11 @@ def team_shrink(team: int) -> int:
 def team_grow(team: int, processes: int = 1) -> int:
     """A new team of the members of ``team`` that are left, and of processes in the places of dead PEs, on one node.
 
-    ``oshrun --restart N`` starts such processes. ``team`` is what is left of ``TEAM_WORLD``. Collective over the members
-    that live, and over the new processes: these pass ``TEAM_WORLD``. The members wait until ``processes`` new ones have
-    come, up to ``SHMEM_BOOTSTRAP_TIMEOUT``; the new team has all that have come, and is what is left of ``TEAM_WORLD``
-    from then on. In a new process :func:`is_replacement` is true, and its symmetric memory is zero.
+    ``oshrun --restart N`` starts such processes, also in the place of a PE that hangs, once :func:`team_shrink` has left
+    it out. ``team`` is what is left of ``TEAM_WORLD``. Collective over the members that live, and over the new
+    processes: these pass ``TEAM_WORLD``. The members wait until ``processes`` new ones have come, up to
+    ``SHMEM_BOOTSTRAP_TIMEOUT``; the new team has all that have come, and is what is left of ``TEAM_WORLD`` from then on.
+    In a new process :func:`is_replacement` is true, and its symmetric memory is zero.
     """
     return _core.team_grow(team, processes)
 

@@ -65,6 +65,9 @@ class Bootstrap {
   }
   /// Another process may take the place of this PE when it has died, with these files. After survive().
   virtual Result<void> keep_for_replacement(int /*heaps*/, int /*areas*/) { return {}; }
+  /// The other PEs go on without this process of a PE, which runs: the launcher may end it and start another one in its
+  /// place. Without an effect if another process has the place already.
+  virtual void leave_out(int /*rank*/, std::int32_t /*process*/) {}
   /// The steps of the start that a process in the place of another one does not make.
   virtual void leave_out_of_record(bool /*left_out*/) {}
   /// This process has taken the place of a PE that has died: the files that the others share, once. Its steps give what

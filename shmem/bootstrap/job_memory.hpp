@@ -87,7 +87,9 @@ enum class PeState : std::uint32_t { kAbsent, kJoined, kLeft };
 struct PeSlot {
   // Written by the PE.
   std::atomic<PeState> state;
-  std::atomic<std::int32_t> owner;   // the process that has joined; 0: none
+  // The process that has joined; 0: none. Negative: minus the process, which the other PEs have left out. They store
+  // that by one atomic step, so it never hits a process that has taken the place since.
+  std::atomic<std::int32_t> owner;
   std::atomic<std::uint64_t> round;  // the last round in which the PE has arrived
   // Written by the launcher.
   std::atomic<std::uint32_t> exited;  // 0, or 1 + its wait status once the process that oshrun started has ended

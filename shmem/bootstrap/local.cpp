@@ -67,7 +67,9 @@ Result<std::unique_ptr<LocalBootstrap>> LocalBootstrap::join(std::shared_ptr<con
   std::int32_t owner = 0;
   const pid_t self = ::getpid();
   // Acquire and release: a process that takes over from one that has left continues with its `round`.
-  if (!slot.owner.compare_exchange_strong(owner, self, std::memory_order_acq_rel) && owner != self && is_alive(owner)) {
+  const bool is_free = slot.owner.compare_exchange_strong(owner, self, std::memory_order_acq_rel);
+  owner = std::abs(owner);
+  if (!is_free && owner != self && is_alive(owner)) {
     return fail(
         std::errc::device_or_resource_busy,
         fmt::format(
@@ -98,7 +100,7 @@ Result<void> LocalBootstrap::read_record() {
     const PeSlot& slot = memory_->slot(pe);
     const std::uint32_t record = slot.record.load(std::memory_order_acquire);  // pairs with keep_for_replacement()
     const pid_t owner = slot.owner.load(std::memory_order_relaxed);
-    if (pe == rank_ || record == 0 || owner == 0 || !is_alive(owner)) {
+    if (pe == rank_ || record == 0 || owner <= 0 || !is_alive(owner)) {
       continue;
     }
     auto read = StartRecord::read(owner, static_cast<int>(record - 1));
@@ -285,6 +287,11 @@ std::string LocalBootstrap::end_of(int rank) const {
 Result<void> LocalBootstrap::survive() {
   memory_->header().survives.store(1, std::memory_order_release);  // pairs with the launcher's load
   return {};
+}
+
+void LocalBootstrap::leave_out(int rank, std::int32_t process) {
+  // Relaxed: the launcher reads nothing else because of it.
+  memory_->slot(rank).owner.compare_exchange_strong(process, -process, std::memory_order_relaxed);
 }
 
 void LocalBootstrap::leave() {

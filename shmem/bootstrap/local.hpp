@@ -30,6 +30,7 @@ class LocalBootstrap final : public Bootstrap {
   [[nodiscard]] std::string end_of(int rank) const override;
   Result<void> survive() override;
   Result<void> keep_for_replacement(int heaps, int areas) override;
+  void leave_out(int rank, std::int32_t process) override;
   void leave_out_of_record(bool left_out) override { left_out_of_record_ = left_out; }
   std::optional<NodeFds> take_over() override;
   void leave() override;

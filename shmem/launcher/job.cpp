@@ -66,6 +66,7 @@ int Job::run() {
     read_signals();
     read_exec_failures();
     look_for_abort();
+    kill_left_out();
     reap();
     look_for_deserters();
     look_at_time();
@@ -312,6 +313,27 @@ void Job::restart(int pe) {
     return;
   }
   lost = Pe{.pid = *pid, .running = true, .restarts = lost.restarts + 1};
+}
+
+void Job::kill_left_out() {
+  if (ending_ != Ending::kNo) {
+    return;
+  }
+  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+    Pe& one = pes_[static_cast<std::size_t>(pe)];
+    // Relaxed: no other data depends on it.
+    const pid_t left_out = -parts_.memory.slot(pe).owner.load(std::memory_order_relaxed);
+    if (!one.running || one.is_killed || left_out <= 0 || one.restarts >= parts_.options.restarts) {
+      continue;
+    }
+    // A process that the PE's program has started may be the PE: the program ends after it, as after any death. Its
+    // number may be another process's by now, but hardly that of one of the job.
+    if (left_out == one.pid || ::getpgid(left_out) == parts_.guard.group()) {
+      one.is_killed = true;
+      say(name_of(pe) + ": the other PEs have left it out; killing it to start it again");
+      ::kill(left_out, SIGKILL);
+    }
+  }
 }
 
 void Job::device_ended(int wait_status) {

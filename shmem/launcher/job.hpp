@@ -56,7 +56,8 @@ class Job {
   struct Pe {
     pid_t pid = -1;
     bool running = false;
-    bool deserted = false;  // exited with status 0 without leaving the job
+    bool deserted = false;   // exited with status 0 without leaving the job
+    bool is_killed = false;  // because the other PEs have left it out
     int restarts = 0;
   };
   /// The stage of an early end.
@@ -77,6 +78,8 @@ class Job {
   /// A PE that the others have survived.
   void pe_lost(int pe, int wait_status);
   void restart(int pe);
+  /// Kills PEs that hang: they keep their places from the processes that could be started again.
+  void kill_left_out();
   void device_ended(int wait_status);
   [[nodiscard]] std::string text_of(const ExecFailure& failure) const;
   /// How a PE ended, and why the kernel killed it if that is known.

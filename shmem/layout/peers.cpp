@@ -40,7 +40,7 @@ void introduce(const Job& job) {
   mine.cache.store(location.cache, std::memory_order_relaxed);
   mine.socket.store(location.socket, std::memory_order_relaxed);
   ::gethostname(mine.host.data(), mine.host.size() - 1);
-  mine.pid.store(::getpid(), std::memory_order_relaxed);
+  mine.pid.store(::getpid(), std::memory_order_release);  // pairs with Admission::give_up_late()
   const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
   mine.started.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
 }

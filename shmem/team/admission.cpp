@@ -99,6 +99,20 @@ Result<void> Admission::await(const Team& team, int processes, std::chrono::mill
                                  job_.bootstrap->aborted().value_or("no reason is known")));
 }
 
+void Admission::give_up_late(Team& team) const {
+  for (int i = 0; i < team.size(); ++i) {
+    const int pe = team.map().pe(i);
+    if (!team.survivors().has_left_out(i)) {
+      continue;
+    }
+    // Acquire: a process that has taken the seat stores that it was not admitted before its id.
+    const std::int32_t process = job_.metadata(pe).pid.load(std::memory_order_acquire);
+    if (!is_gone(job_, pe, team.view().admissions())) {
+      job_.bootstrap->leave_out(pe, process);
+    }
+  }
+}
+
 void Admission::write(int slot, const std::vector<int>& left, const std::vector<int>& admitted) const {
   for (int pe = 0; pe < job_.size; ++pe) {
     job_.team_sync(slot, pe).admission = kNotMember;

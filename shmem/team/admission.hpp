@@ -39,6 +39,8 @@ class Admission {
   // Called by the members.
   /// Waits until so many processes wait, a member of `team` has gone on without that, or the limit is over.
   [[nodiscard]] Result<void> await(const Team& team, int processes, std::chrono::milliseconds limit) const;
+  /// After the members of `team` that are left have agreed: the launcher may free the seats of those that still run.
+  void give_up_late(Team& team) const;
   /// The seats at which a process waits.
   [[nodiscard]] std::vector<int> waiting() const;
   /// Writes the members of a new team. REQUIRES: the caller has reserved the slot on all PEs.

@@ -301,6 +301,9 @@ Result<int> TeamTable::regroup(Team& team, Admits admits) {
   if (!left) {
     return left.error();
   }
+  if (&team == &home() && team.spanning() == nullptr) {
+    admission_.give_up_late(team);
+  }
   TeamPlan plan = plan_of_rest(team, left->members);
   plan.id = left->id;
   std::vector<int> left_here;

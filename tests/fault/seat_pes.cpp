@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that take the places of PEs that have died.
+// Processes that take the places of PEs that have died, or that hang.
 //
 //   seat_pes once FILE PE...         these PEs kill themselves once
+//   seat_pes hang FILE PE...         these PEs stop themselves once
 //   seat_pes often FILE TIMES PE...  these PEs kill themselves so often, each time at a random moment
 //
 // FILE is an empty file, in which the PEs' processes leave a byte each.
@@ -123,8 +124,20 @@ void check_collectives(shmem_team_t team) {
   }
 }
 
-int once(const std::vector<int>& victims) {
+/// The new team has all PEs.
+void use_grown(shmem_team_t team, long* block, const std::vector<int>& victims) {
+  CHECK(shmem_team_my_pe(team) == shmem_my_pe());
+  CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) < 0);  // the process before is its member, not the new one
+  CHECK(align(team) && make_barriers(team, 1000));
+  report("grown", team);
+  check_memory(team, block, victims);
+  check_collectives(team);
+  CHECK(align(team) && make_barriers(team, 100));
+}
+
+int once(const std::vector<int>& victims, bool hangs) {
   const bool is_new = shmemx_is_replacement() != 0;
+  shmem_team_t rest = SHMEM_TEAM_WORLD;
   long* block = nullptr;
   if (!is_new) {
     shmem_free(pe_checks::allocate<long>(1000));
@@ -134,30 +147,27 @@ int once(const std::vector<int>& victims) {
     }
     CHECK(make_barriers(SHMEM_TEAM_WORLD, 10));
     if (std::ranges::find(victims, shmem_my_pe()) != victims.end()) {
-      die();
+      ::kill(::getpid(), hangs ? SIGSTOP : SIGKILL);
     }
     CHECK(pe_checks::fails_soon([] { return shmem_team_sync(SHMEM_TEAM_WORLD); }) < 0);
+    if (hangs) {
+      CHECK(shmemx_team_shrink(SHMEM_TEAM_WORLD, &rest) == 0);
+    }
   } else {
     CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) == -EOWNERDEAD);
-    shmem_team_t rest = SHMEM_TEAM_INVALID;
-    CHECK(shmemx_team_shrink(SHMEM_TEAM_WORLD, &rest) == -EPERM);
+    shmem_team_t none = SHMEM_TEAM_INVALID;
+    CHECK(shmemx_team_shrink(SHMEM_TEAM_WORLD, &none) == -EPERM);
     shmemx_take_error();
   }
   shmem_team_t team = SHMEM_TEAM_INVALID;
-  CHECK(shmemx_team_grow(SHMEM_TEAM_WORLD, static_cast<int>(victims.size()), &team) == 0);
+  CHECK(shmemx_team_grow(rest, static_cast<int>(victims.size()), &team) == 0);
   if (shmem_team_n_pes(team) < shmem_n_pes()) {
     CHECK(make_barriers(team, 100));
     report("left", team);
     shmem_finalize();
     return shmemx_take_error() == 0 && pe_checks::failures == 0 ? 0 : 1;
   }
-  CHECK(shmem_team_my_pe(team) == shmem_my_pe());
-  CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) == -EOWNERDEAD);  // the dead PE is its member, not the new one
-  CHECK(align(team) && make_barriers(team, 1000));
-  report("grown", team);
-  check_memory(team, block, victims);
-  check_collectives(team);
-  CHECK(align(team) && make_barriers(team, 100));
+  use_grown(team, block, victims);
   shmem_finalize();
   CHECK(shmemx_take_error() == 0);
   return pe_checks::failures == 0 ? 0 : 1;
@@ -218,5 +228,5 @@ int main(int argc, char** argv) {
   for (int i = mode == "often" ? 4 : 3; i < argc; ++i) {
     victims.push_back(std::stoi(argv[i]));
   }
-  return mode == "often" ? often(before, std::stol(argv[3]), victims) : once(victims);
+  return mode == "often" ? often(before, std::stol(argv[3]), victims) : once(victims, mode == "hang");
 }

@@ -56,6 +56,17 @@ TEST(Seat, ProcessesThatDieAtAnyMomentAreReplaced) {
   }
 }
 
+TEST(Seat, OneThatHangsIsReplaced) {
+  for (const char* gba : {"off", "fake"}) {
+    const auto job = run_pes(4, gba, "1", {"hang", "2"}, {"SHMEM_BARRIER_TIMEOUT=3"});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_EQ(count_of(job.output, "grown: 4 members, old"), 3) << job.output;
+    EXPECT_EQ(count_of(job.output, "grown: 4 members, new"), 1) << job.output;
+    EXPECT_EQ(count_of(job.output, "the other PEs have left it out; killing it to start it again"), 1) << job.output;
+    EXPECT_EQ(count_of(job.output, "and it starts again (1 of 1)"), 1) << job.output;
+  }
+}
+
 TEST(Seat, WithoutANewProcessTheOthersGoOn) {
   const auto job = run_pes(3, "off", "0", {"once", "1"}, {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;

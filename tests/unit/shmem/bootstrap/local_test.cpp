@@ -239,6 +239,22 @@ TEST(LocalBootstrap, TakesThePlaceOfADeadProcess) {
   EXPECT_TRUE(LocalBootstrap::join(job, 0));
 }
 
+TEST(LocalBootstrap, AProcessThatWasLeftOutKeepsItsPlaceWhileItLives) {
+  const auto job = make_job(2);
+  const auto first = LocalBootstrap::join(job, 0).value();
+  const auto second = LocalBootstrap::join(job, 1).value();
+  const pid_t self = ::getpid();
+  first->leave_out(1, self + 1);
+  EXPECT_EQ(job->slot(1).owner.load(), self) << "it has taken the place of the one that was left out";
+  first->leave_out(1, self);
+  EXPECT_EQ(job->slot(1).owner.load(), -self);
+  const auto texts = in_processes(1, [&](int) -> std::string {
+    const auto third = LocalBootstrap::join(job, 1);
+    return third ? "joined" : third.error().text;
+  });
+  EXPECT_THAT(texts[0], HasSubstr("PE 1 is process " + std::to_string(self) + " already"));
+}
+
 // A PE that is bound to one processor of many sees only that one. It must not conclude that all PEs share it.
 TEST(JobMemory, TellsPesHowManyProcessorsTheyHaveTogether) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(2, 8).value());
