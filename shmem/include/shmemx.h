@@ -241,7 +241,8 @@ SHMEM_API int shmemx_team_shrink(shmem_team_t team, shmem_team_t* new_team) SHME
  * SHMEM_TEAM_WORLD here. The members wait until `processes` of them have come, up to SHMEM_BOOTSTRAP_TIMEOUT; a new
  * process waits as long for the members. The new team has all that came, perhaps none, and is the same for all callers.
  * A PE that hangs keeps its place until shmemx_team_shrink of what is left of SHMEM_TEAM_WORLD has left it out: then
- * oshrun kills it and starts it again.
+ * oshrun kills it and starts it again. Memory that was registered before is not symmetric with a new process: all
+ * members call shmemx_memory_unregister, which returns -EINVAL, and register it again.
  * A new process has the number of the PE whose place it has. Its symmetric heap has the blocks that the others have,
  * and is zero. Teams made before have the dead PE as a member, not the new process. On one node. Errors, with
  * SHMEM_TEAM_INVALID in `new_team`: those of shmemx_team_shrink; -EINVAL also another team; -ENOTSUP also with

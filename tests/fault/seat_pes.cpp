@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <shmem.h>
 #include <shmemx.h>
+#include <shmemx_interface.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,15 +20,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "tests/integration/shmem/pe_checks.hpp"
+#include "tests/integration/shmem/registered_memory.hpp"
 
 namespace {
+
+using registered::Memory;
 
 // Symmetric.
 long arrivals;  // barriers that this PE has begun
@@ -124,14 +128,104 @@ void check_collectives(shmem_team_t team) {
   }
 }
 
+/// Puts, gets and atomic operations between all pairs, of new processes and old ones.
+void check_accesses(shmem_team_t team) {
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  long* const from = pe_checks::allocate<long>(static_cast<std::size_t>(pes) + 1);
+  long* const sum = from + pes;
+  for (int pe = 0; pe < pes; ++pe) {
+    const long mine = 100 * me + pe + 1;
+    shmem_long_put(from + me, &mine, 1, pe);
+    CHECK(shmem_long_g(from + me, pe) == mine);
+    CHECK(shmem_long_atomic_fetch_inc(from + me, pe) == mine);
+    shmem_long_atomic_add(sum, me + 1, pe);
+  }
+  shmem_quiet();
+  CHECK(shmem_team_sync(team) == 0);
+  for (int pe = 0; pe < pes; ++pe) {
+    CHECK(from[pe] == 100 * pe + me + 2);
+  }
+  CHECK(*sum == long{pes} * (pes + 1) / 2);
+  CHECK(shmem_team_sync(team) == 0);
+  shmem_free(from);
+  CHECK(shmemx_take_error() == 0);
+}
+
+/// Member i sends block i of its cache to all others.
+void check_shuffle(shmem_team_t team) {
+  const int me = shmem_team_my_pe(team);
+  const int size = shmem_team_n_pes(team);
+  constexpr std::size_t kBlock = 512;
+  const auto value = [](int member, std::size_t at) { return static_cast<std::uint64_t>(1000 * member) + at + 1; };
+  auto* const cache = pe_checks::allocate<std::uint64_t>(static_cast<std::size_t>(size) * kBlock);
+  std::vector<shmemx_kv_move_t> moves;
+  for (int i = 0; i < size; ++i) {
+    for (int to = 0; to < size; ++to) {
+      if (to != i) {
+        moves.push_back({i, i, to, i});
+      }
+    }
+  }
+  for (std::size_t at = 0; at < kBlock; ++at) {
+    cache[static_cast<std::size_t>(me) * kBlock + at] = value(me, at);
+  }
+  shmemx_kv_plan_t* plan = nullptr;
+  shmemx_kv_op_t* op = nullptr;
+  CHECK(shmemx_kv_plan_create(moves.data(), moves.size(), SHMEMX_KV_COPY, &plan) == 0);
+  CHECK(shmemx_kv_op_create(team, nullptr, &op) == 0);
+  const shmemx_kv_cache_t described{cache, nullptr, SHMEMX_KV_LATENT, 8, 1, size, 1, 1, kBlock};
+  CHECK(shmemx_kv_shuffle(op, plan, &described) == 0);
+  for (int member = 0; member < size; ++member) {
+    for (std::size_t at = 0; at < kBlock; ++at) {
+      CHECK(cache[static_cast<std::size_t>(member) * kBlock + at] == value(member, at));
+    }
+  }
+  CHECK(shmemx_kv_op_destroy(op) == 0);
+  shmemx_kv_plan_destroy(plan);
+  shmem_free(cache);
+  CHECK(shmemx_take_error() == 0);
+}
+
+/// `before`: registered by the PEs that have not died, and by those that have.
+void check_registered(shmem_team_t team, const Memory& before) {
+  // A new process does not have it, so it cannot be used together, and is given up on all PEs.
+  CHECK(before.remove() == -EINVAL);
+  CHECK(std::string_view(shmemx_error_text()).find("has registered no memory") != std::string_view::npos);
+  shmemx_take_error();
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  for (const auto kind : {Memory::Kind::kGiven, Memory::Kind::kPrivate}) {
+    const Memory memory(kind, 8192);
+    long* const from = memory.at<long>();
+    std::memset(from, 0, memory.bytes());
+    CHECK(memory.add() == 0);
+    for (int pe = 0; pe < pes; ++pe) {
+      const long mine = 100 * me + pe + 1;
+      shmem_long_put(from + me, &mine, 1, pe);
+      CHECK(shmem_long_g(from + me, pe) == mine);
+    }
+    shmem_quiet();
+    CHECK(shmem_team_sync(team) == 0);
+    for (int pe = 0; pe < pes; ++pe) {
+      CHECK(from[pe] == 100 * pe + me + 1);
+    }
+    CHECK(memory.remove() == 0);
+  }
+  CHECK(shmemx_take_error() == 0);
+}
+
 /// The new team has all PEs.
-void use_grown(shmem_team_t team, long* block, const std::vector<int>& victims) {
+void use_grown(shmem_team_t team, long* block, const Memory& memory, const std::vector<int>& victims) {
   CHECK(shmem_team_my_pe(team) == shmem_my_pe());
   CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) < 0);  // the process before is its member, not the new one
   CHECK(align(team) && make_barriers(team, 1000));
   report("grown", team);
   check_memory(team, block, victims);
   check_collectives(team);
+  check_accesses(team);
+  check_shuffle(team);
+  check_registered(team, memory);
   CHECK(align(team) && make_barriers(team, 100));
 }
 
@@ -139,7 +233,9 @@ int once(const std::vector<int>& victims, bool hangs) {
   const bool is_new = shmemx_is_replacement() != 0;
   shmem_team_t rest = SHMEM_TEAM_WORLD;
   long* block = nullptr;
+  const Memory memory(Memory::Kind::kGiven, 4096);
   if (!is_new) {
+    CHECK(memory.add() == 0);
     shmem_free(pe_checks::allocate<long>(1000));
     block = pe_checks::allocate<long>(64);
     for (int i = 0; i < 64; ++i) {
@@ -167,7 +263,7 @@ int once(const std::vector<int>& victims, bool hangs) {
     shmem_finalize();
     return shmemx_take_error() == 0 && pe_checks::failures == 0 ? 0 : 1;
   }
-  use_grown(team, block, victims);
+  use_grown(team, block, memory, victims);
   shmem_finalize();
   CHECK(shmemx_take_error() == 0);
   return pe_checks::failures == 0 ? 0 : 1;

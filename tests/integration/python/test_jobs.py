@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that the tests start: PEs that die, are late or give up, the exceptions of the others, and no launcher."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -200,6 +201,82 @@ def go_on(pe, victim, ids, results, each):
         results.put((pe, ""))
     except BaseException as error:
         results.put((pe, repr(error)))
+
+
+SEATS = """
+import os, signal, sys
+import shmem_kv
+
+sys.path.insert(0, {folder!r})
+from test_jobs import shuffle_among
+
+shmem_kv.init(16 << 20, survive=True)
+me = shmem_kv.my_pe()
+is_new = shmem_kv.is_replacement()
+team = shmem_kv.TEAM_WORLD
+if not is_new:
+    shmem_kv.barrier_all()
+    if me == 1:
+        os.kill(os.getpid(), {signal})
+    try:
+        shmem_kv.barrier_all()
+        raise RuntimeError("the barrier without PE 1 ended")
+    except (ConnectionError, TimeoutError):
+        team = shmem_kv.team_shrink(team)
+team = shmem_kv.team_grow(team)
+assert shmem_kv.n_pes(team) == 3 and shmem_kv.my_pe(team) == me and shmem_kv.team_failed(team) == []
+for _ in range(100):
+    shmem_kv.barrier(team)
+shuffle_among(team)
+try:
+    shmem_kv.barrier_all()
+    raise RuntimeError("a barrier of the old world ended")
+except (ConnectionError, TimeoutError):
+    pass
+shmem_kv.finalize()
+print(f"PE {{me}}: {{'new' if is_new else 'old'}}", flush=True)
+"""
+
+
+class Seats(unittest.TestCase):
+    def run_job(self, program, *options, **environment):
+        oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
+        return subprocess.run(
+            [oshrun, "-n", "3", "--gba", "off", "--timeout", "90", *options, sys.executable, "-c", program],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def test_a_new_process_takes_the_place_of_a_pe(self):
+        for how in ("SIGKILL", "SIGSTOP"):
+            program = SEATS.format(folder=os.path.dirname(os.path.abspath(__file__)), signal=f"signal.{how}")
+            job = self.run_job(program, "--restart", "1", SHMEM_BARRIER_TIMEOUT="3")
+            lines = sorted(line for line in job.stdout.splitlines() if line.startswith("PE "))
+            self.assertEqual(lines, ["PE 0: old", "PE 1: new", "PE 2: old"], job.stdout + job.stderr)
+            self.assertEqual(job.returncode, 0, job.stdout + job.stderr)
+
+    def test_what_cannot_grow_raises(self):
+        program = """
+import os
+import shmem_kv
+os.environ["SHMEM_HOST_ID"] = f"node{os.environ['OSHRUN_RANK']}"
+shmem_kv.init(4 << 20, survive=True)
+assert not shmem_kv.is_replacement()
+try:
+    shmem_kv.team_grow(shmem_kv.TEAM_WORLD)
+except OSError as error:
+    print(f"PE {shmem_kv.my_pe()}: {error.errno}: {error.strerror}", flush=True)
+shmem_kv.finalize()
+"""
+        job = self.run_job(program)
+        if "install UCX" in job.stdout + job.stderr:
+            self.skipTest("built without UCX")
+        lines = [line for line in job.stdout.splitlines() if line.startswith("PE ")]
+        self.assertEqual(len(lines), 3, job.stdout + job.stderr)
+        for line in lines:
+            self.assertRegex(line, f": {errno.ENOTSUP}: .*on several nodes", job.stdout + job.stderr)
 
 
 class WithoutALauncher(unittest.TestCase):

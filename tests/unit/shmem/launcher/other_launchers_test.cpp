@@ -113,6 +113,7 @@ TEST(OtherLaunchers, HostsTakePesInTheirOrder) {
   EXPECT_THAT(refusal_of({"-H", "-oProxyCommand=x", "prog"}), HasSubstr("is not the name of a host"));
   EXPECT_THAT(refusal_of({"-H", ",", "prog"}), HasSubstr("\"\" is not the name of a host"));
   EXPECT_THAT(refusal_of({"-H", "a", "--gba", "fake", "prog"}), HasSubstr("--gba fake is for jobs on one node"));
+  EXPECT_THAT(refusal_of({"-H", "a,b", "--restart", "1", "prog"}), HasSubstr("--restart is for jobs on one node"));
   EXPECT_THAT(refusal_of({"-H", "a", "--map-by", "node", "prog"}), HasSubstr("--map-by node is not available"));
   EXPECT_THAT(refusal_of({"-H", "a", "--direct-output", "prog"}), HasSubstr("--direct-output is for jobs on one node"));
 }
