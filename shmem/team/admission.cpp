@@ -7,6 +7,7 @@
 
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/layout/peers.hpp"
+#include "shmem/team/survivors.hpp"
 #include "shmem/team/team.hpp"
 
 namespace shmem {
