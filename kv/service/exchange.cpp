@@ -71,9 +71,11 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
     return problem(members.error().code, members.error().text);
   }
   exchange->members_ = *std::move(members);
-  exchange->transfers_ = std::make_unique<Transfers>(settings.transfers, [&here = *exchange](const Transfer& transfer) {
+  const auto execute = [&here = *exchange](const Transfer& transfer) {
     return here.pull(transfer.blocks(), transfer.destinations(), transfer.statuses());
-  });
+  };
+  exchange->transfers_ = std::make_unique<Transfers>(settings.transfers, execute);
+  exchange->remote_transfers_ = std::make_unique<Transfers>(settings.transfers, execute);
   if (settings.metrics) {
     if (auto started = exchange->start_metrics(*settings.metrics); !started) {
       return problem(started.error().code, started.error().text);

@@ -113,7 +113,8 @@ class Exchange {
   std::unique_ptr<RemoteMembers> remote_;
   std::atomic<RemoteMembers*> remote_now_{nullptr};  // that, once it is complete
   // Last: they use the others.
-  std::unique_ptr<Transfers> transfers_;
+  std::unique_ptr<Transfers> transfers_;         // of blocks of this node only
+  std::unique_ptr<Transfers> remote_transfers_;  // the others, which may wait long for a member that does not answer
   std::unique_ptr<MetricsServer> metrics_;
 };
 

@@ -167,7 +167,9 @@ Result<TransferPointer> Exchange::start_pull(std::span<const Block> blocks, void
                                              std::int32_t* statuses) {
   auto transfer = std::make_shared<Transfer>(std::vector<Block>(blocks.begin(), blocks.end()),
                                              std::vector<void*>(destinations, destinations + blocks.size()), statuses);
-  if (auto added = transfers_->add(transfer); !added) {
+  const bool of_others =
+      std::any_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.seat >= kFirstRemoteSeat; });
+  if (auto added = (of_others ? remote_transfers_ : transfers_)->add(transfer); !added) {
     add(counters_.over_quota);
     return added.error();
   }

@@ -36,9 +36,10 @@ SHMEM_API int shmemx_take_error(void) SHMEM_NOEXCEPT;
 
 /*
  * With `on` not 0, this process goes on when another PE of its job dies: shmemx_set_errors_return(1), and the death of
- * a PE does not end the job. Calls that need the dead PE fail, within a second; others work. shmemx_team_shrink makes a
- * team of the members that are left. To be called before shmem_init, on all PEs: if one has not called it, the death of
- * a PE ends the job. Jobs by unique id, and of oshrun on one machine; elsewhere the death of a PE ends the job as well.
+ * a PE does not end the job. Calls that need the dead PE fail in a second or two; others work. shmemx_team_shrink makes
+ * a team of the members that are left. To be called before shmem_init, on all PEs: if one has not called it, the death
+ * of a PE ends the job. Jobs by unique id, and of oshrun on one machine; elsewhere the death of a PE ends the job as
+ * well.
  * A wait for a store (shmem_wait_until, shmem_signal_wait_until) fails once a member of what is left of
  * SHMEM_TEAM_WORLD has died, and one for a lock if that member held or had requested it: shmemx_take_error returns
  * -EOWNERDEAD. oshrun's status is that of the PEs that leave the job by shmem_finalize. Errors: -EALREADY the library

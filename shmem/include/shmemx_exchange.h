@@ -37,7 +37,8 @@ typedef struct shmemx_exchange_options_t {
   uint32_t blocks;    /* the most that this member publishes at a time, up to 2^24; 65536 */
   uint32_t leases;    /* quota: the blocks of this member that each reader may keep leased, up to 4096; 64 */
   uint32_t lease_ms;  /* the longest lease of blocks of this member, up to 60000; 1000 */
-  uint32_t transfers; /* quota: pulls of this member that wait or run in the background, up to 4096; 64 */
+  uint32_t transfers; /* quota: pulls of this member that wait or run in the background, up to 4096; 64. As many more
+                         with blocks of other nodes */
   uint32_t join_ms;   /* how long open waits for members that do not answer, up to 60000; 1000 */
   uint32_t reserved[3];
   const char* metrics; /* where this member answers requests for its metrics; NULL: nowhere */
@@ -211,7 +212,8 @@ typedef struct shmemx_exchange_transfer_t shmemx_exchange_transfer_t;
  *
  * With `transfer` NULL the calling thread copies, and the call returns when all is over. Otherwise a thread of the
  * exchange copies; `blocks` and `destinations` are copied by the call, while the memory and `statuses` belong to the
- * transfer until it is over. Transfers are executed in their order.
+ * transfer until it is over. Transfers are executed in their order, but those with
+ * blocks of other nodes among themselves: an owner that does not answer delays only them.
  *
  * statuses, which may be NULL, gets 0 or a negative errno for each block; the bytes of a destination that failed are
  * undefined. Returns 0 if all have arrived, else the error of the first that has not: -ESTALE the block was withdrawn

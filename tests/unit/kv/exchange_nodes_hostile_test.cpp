@@ -412,6 +412,39 @@ TEST_F(ExchangeNodesHostile, BytesBeyondABlockAreNotWritten) {
   EXPECT_EQ(reader_->stats().failed_corrupt, 1U);
 }
 
+TEST_F(ExchangeNodesHostile, AnOwnerThatDoesNotAnswerDelaysNoPullsOfThisNode) {
+  name_ = exchange_name(222);
+  insider_ = std::make_unique<Insider>(name_, 666);
+  owner_ = member_on_node(name_, "node 2");
+  owner_->make_memory(4096);
+  ASSERT_EQ(owner_->publish("key", 0, 100), 0);
+  reader_ = connected_member(name_, "node 2", insider_->place());  // sees the owner at once
+  ASSERT_EQ(reader_->stats().members, 2U);
+  const auto here = reader_->find("key");
+  ASSERT_EQ(here.status, 0);
+  insider_->answer_with([](RemoteHead /*head*/) { return std::nullopt; });
+  const shmemx_exchange_block_t there{.member = 666,
+                                      .epoch = 2,
+                                      .bytes = 100,
+                                      .layout = 0,
+                                      .seat = SHMEMX_EXCHANGE_MOST_MEMBERS,
+                                      .slot = 0,
+                                      .lease = 0,
+                                      .status = 0};
+  std::array<char, 200> room{};
+  const std::array<void*, 2> to{room.data(), room.data() + 100};
+  shmemx_exchange_transfer_t* remote = nullptr;
+  shmemx_exchange_transfer_t* local = nullptr;
+  ASSERT_EQ(shmemx_exchange_pull(reader_->get(), &there, &to[0], 1, nullptr, &remote), 0);
+  ASSERT_EQ(shmemx_exchange_pull(reader_->get(), &here, &to[1], 1, nullptr, &local), 0);
+  EXPECT_EQ(shmemx_exchange_wait(local, 20 * exchange_test::kSecond), 0) << shmemx_error_text();
+  EXPECT_EQ(shmemx_exchange_test(remote), -EINPROGRESS);
+  insider_.reset();  // ends the other one
+  EXPECT_EQ(shmemx_exchange_wait(remote, 20 * exchange_test::kSecond), -EOWNERDEAD);
+  shmemx_exchange_transfer_free(local);
+  shmemx_exchange_transfer_free(remote);
+}
+
 TEST_F(ExchangeNodesHostile, AnOwnerThatDoesNotAnswerIsGivenUp) {
   make_beside(221, 100);
   EXPECT_EQ(find_with([](RemoteHead /*head*/) { return std::nullopt; }), -ENOENT);
