@@ -218,7 +218,7 @@ TEST_F(ExchangeNodes, ABlockWithAnotherLayoutIsToldFromNone) {
   EXPECT_EQ(reader_->find("key", 8).status, -EPROTOTYPE);
   EXPECT_EQ(reader_->find("another key", 8).status, -ENOENT);
   EXPECT_EQ(reader_->find("key", 7).status, 0);
-  // One member has the layout that is wanted, whoever is asked first.
+  // Only one of two members has this layout: it is found, in whatever order they are asked.
   const auto second = connected_member(exchange_name(17), "node 3", address_of(*owner_));
   second->make_memory(1 << 20);
   ASSERT_EQ(second->publish("key", 0, 1000, 8), 0);
