@@ -91,9 +91,9 @@ TEST(KvCalls, CountersAndMetricsTellWhatAnOperatorHasDone) {
   // With the shuffle that works at the end, which is not counted here.
   EXPECT_THAT(outcome.output,
               AllOf(HasSubstr("PE 0: 0, 2 shuffles, 3 blocks, 24576 bytes, 1 invalid, 0 aborted, 0 dead, "
-                              "0 late, 0 other\nPE 0: took some time"),
+                              "0 late, 0 other, took some time\n"),
                     HasSubstr("PE 1: 0, 2 shuffles, 0 blocks, 0 bytes, 0 invalid, 1 aborted, 0 dead, "
-                              "0 late, 0 other\n")));
+                              "0 late, 0 other, took ")));
   if (outcome.output.find("libmicrohttpd") != std::string::npos) {
     GTEST_SKIP() << outcome.output;
   }
@@ -124,7 +124,7 @@ TEST(KvCalls, ADeadPartnerEndsTheCall) {
 }
 
 TEST(KvCalls, ALatePartnerEndsTheCallAfterTheTimeout) {
-  const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=0.2"});
+  const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=2"});
   EXPECT_THAT(outcome.output,
               HasSubstr(line_of(0, ETIMEDOUT,
                                 "kv_shuffle: PE 0, call 1 by pairs: sending 1 blocks to PE 1: waited for PE 1 to "

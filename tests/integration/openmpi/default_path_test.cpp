@@ -9,6 +9,7 @@
 
 namespace {
 
+using openmpi_test::HasLine;
 using test_support::Outcome;
 using test_support::sum_of;
 using testing::AllOf;
@@ -66,7 +67,7 @@ class DefaultPath : public openmpi_test::Mpirun {
 };
 
 const auto kByTheDevice =
-    AllOf(HasSubstr("\n0 failures, "), HasSubstr("the device does the barriers"), HasSubstr("by others 0\n"));
+    AllOf(HasLine("0 failures, "), HasSubstr("the device does the barriers"), HasSubstr("by others 0\n"));
 
 TEST_F(DefaultPath, OfTheDocumentsLinesIsTheDevice) {
   const Outcome job = lines(std::string(kUse) + kRun);
@@ -77,7 +78,7 @@ TEST_F(DefaultPath, OfTheDocumentsLinesIsTheDevice) {
 TEST_F(DefaultPath, IsNotUsedIfTheDocumentsLineDisablesTheComponent) {
   const Outcome job = lines(std::string(kUse) + kDisable + kRun);
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("by the device 0,")));
+  EXPECT_THAT(job.output, AllOf(HasLine("0 failures, "), HasSubstr("by the device 0,")));
 }
 
 TEST_F(DefaultPath, NeedsNoParameter) {
@@ -103,7 +104,7 @@ TEST_F(DefaultPath, GivesWayToTheVariableUnlessItIsSet) {
 TEST_F(DefaultPath, NeedNotExist) {
   const Outcome job = lines(std::string(kRun), {"GBA_TEST_NOT_STARTED=1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("by the device 0,")));
+  EXPECT_THAT(job.output, AllOf(HasLine("0 failures, "), HasSubstr("by the device 0,")));
 }
 
 }  // namespace

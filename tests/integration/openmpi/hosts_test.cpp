@@ -7,6 +7,7 @@
 
 namespace {
 
+using openmpi_test::HasLine;
 using test_support::FakeDevice;
 using test_support::Hosts;
 using test_support::Process;
@@ -56,21 +57,21 @@ const int kRounds = test_support::repeats(150, 1000);
 
 TEST_F(OnHosts, MpiSynchronisesOverUcxAndTcp) {
   for (const auto& network : {test_support::openmpi_over_ucx(), test_support::openmpi_over_tcp()}) {
-    EXPECT_THAT(over(network, "openmpi_barrier_ranks", kRounds), HasSubstr("\n0 failures, "));
+    EXPECT_THAT(over(network, "openmpi_barrier_ranks", kRounds), HasLine("0 failures, "));
     EXPECT_GT(frames_, static_cast<unsigned>(kRounds));
   }
 }
 
 TEST_F(OnHosts, OpenShmemPutsAndSynchronisesOverUcx) {
   EXPECT_THAT(over(test_support::openmpi_over_ucx(), "openmpi_shmem_ranks", kRounds),
-              AllOf(HasSubstr("\n0 failures, "), HasSubstr("by the device 0,")));
+              AllOf(HasLine("0 failures, "), HasSubstr("by the device 0,")));
   EXPECT_GT(frames_, static_cast<unsigned>(kRounds));
 }
 
 TEST_F(OnHosts, MpiUsesADeviceThatIsNotOnTheNetwork) {
   const FakeDevice device;
   EXPECT_THAT(over(test_support::openmpi_over_ucx(), "openmpi_barrier_ranks", kRounds, device.path()),
-              AllOf(HasSubstr("4 members on 2 nodes"), HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,")));
+              AllOf(HasSubstr("4 members on 2 nodes"), HasLine("0 failures, "), HasSubstr(", fallen back 0,")));
   EXPECT_LT(frames_, static_cast<unsigned>(kRounds));
 }
 

@@ -19,6 +19,11 @@ using test_support::Outcome;
 using test_support::Process;
 using test_support::Seconds;
 
+/// A line of the text begins with `start`. Which of mpirun's two outputs comes first differs between runs.
+MATCHER_P(HasLine, start, "has a line that begins with \"" + std::string(start) + "\"") {
+  return ("\n" + std::string(arg)).find("\n" + std::string(start)) != std::string::npos;
+}
+
 /// Generous: a test must end, not be fast.
 Seconds limit();
 

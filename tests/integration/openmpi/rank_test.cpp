@@ -8,6 +8,7 @@
 
 namespace {
 
+using openmpi_test::HasLine;
 using openmpi_test::Mpirun;
 using openmpi_test::Options;
 using test_support::FakeDevice;
@@ -75,7 +76,7 @@ TEST_F(Rank, ThatIsFirstAndMissingIsNamed) {
 TEST_F(Rank, ThatIsLateCanStillSynchronise) {
   for (const auto& job : run_at_once({{"again", "0"}, {"again", "1"}})) {
     EXPECT_TRUE(job.exit.clean()) << job.output;
-    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,"),
+    EXPECT_THAT(job.output, AllOf(HasLine("0 failures, "), HasSubstr(", fallen back 0,"),
                                   HasSubstr("ranks that have not come: 2\n")));
   }
 }

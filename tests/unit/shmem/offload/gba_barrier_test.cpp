@@ -233,11 +233,12 @@ void run_through_trouble(int size, int rounds, const std::function<void()>& caus
           fake_gba::refuse_member(-1);
         }
         ASSERT_TRUE(job.bootstrap->barrier());
-        const int k = barriers_until_recovered(team, job, entered, rounds + 1, early);
+        // The last barriers may have lost what only the next ones notice and publish.
+        barriers(team, job, entered, rounds + 1, rounds + 4, early);
+        const int k = barriers_until_recovered(team, job, entered, rounds + 4, early);
         const auto before = team.stats().by_device;
         barriers(team, job, entered, k, k + 100, early);
         EXPECT_EQ(team.gba_reason(), "");
-        // Fails if a connection was lost that no call has noticed so far.
         EXPECT_GT(team.stats().by_device, before);
         tally.by_device += team.stats().by_device;
         tally.by_software += team.stats().by_software;
