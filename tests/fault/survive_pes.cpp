@@ -74,8 +74,9 @@ std::optional<long> at(const long* word, int pe) {
   return shmemx_take_error() == 0 ? std::optional(value) : std::nullopt;
 }
 
-/// Barriers none of which may end before all members have begun it. False: one has failed.
-bool make_barriers(shmem_team_t team, const Words& words, int count) {
+/// Barriers none of which may end before all members have begun it. False: one has failed, or, if `all_answer`, a PE on
+/// another node has not said in time what it has begun.
+bool make_barriers(shmem_team_t team, const Words& words, int count, bool all_answer = false) {
   const auto members = members_of(team);
   for (int i = 0; i < count; ++i) {
     const long mine = std::atomic_ref(*words.arrivals).fetch_add(1) + 1;
@@ -83,7 +84,11 @@ bool make_barriers(shmem_team_t team, const Words& words, int count) {
       return false;
     }
     for (const int pe : members) {
-      CHECK(at(words.arrivals, pe).value_or(mine) >= mine);
+      const auto theirs = at(words.arrivals, pe);
+      if (all_answer && !theirs) {
+        return false;
+      }
+      CHECK(theirs.value_or(mine) >= mine);
     }
   }
   return true;
@@ -389,7 +394,8 @@ int hang(int victim) {
     stopper.join();
     return status;
   }
-  while (make_barriers(SHMEM_TEAM_WORLD, words, 1)) {
+  // A second wait for its answer, after another barrier, would last until the others' shrink is over.
+  while (make_barriers(SHMEM_TEAM_WORLD, words, 1, true)) {
   }
   shmem_team_t rest = SHMEM_TEAM_INVALID;
   CHECK(shmemx_team_shrink(SHMEM_TEAM_WORLD, &rest) == 0);
