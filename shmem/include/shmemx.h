@@ -214,10 +214,12 @@ SHMEM_API int shmemx_barrier_wait(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) SHMEM_NOEXCEPT;
 /*
  * Makes a team of the members of `team` that are left, in their order: after a member has died, or to go on without one
- * that hangs. Collective over the members that live. Each calls it after a call on the team has failed; as soon as one
- * has called it, the calls of the others fail, too. It returns when all of them have called it. A member that does not
- * call it within SHMEM_BARRIER_TIMEOUT (if that is 0, SHMEM_BOOTSTRAP_TIMEOUT) is left out, and a warning names it:
- * it is never in the new team, gets -ENOTRECOVERABLE from this call, and an error from calls on the old team.
+ * that hangs. Collective over the members that live. Each calls it after a call on the team, or an operation on memory
+ * of a member, has failed; as soon as one has called it, the calls of the others on the team fail, too. It returns when
+ * all of them have called it. A member that does not call it within SHMEM_BARRIER_TIMEOUT (if that is 0,
+ * SHMEM_BOOTSTRAP_TIMEOUT) is left out, and a warning names it: it is never in the new team, gets -ENOTRECOVERABLE
+ * from this call, and an error from calls on the old team. An operation that waits for a PE that hangs takes
+ * as long until it fails (SHMEM_NETWORK_TIMEOUT): a member that starts another one, before it calls this, is late.
  *
  * All callers get the same team, whatever each of them knew, also if members die meanwhile. A member that dies after
  * they have agreed is in the new team, whose calls then fail, and which can be shrunk again. The new team can be used
