@@ -347,7 +347,7 @@ void when_timed_out(Bench& bench, const std::string& how) {
   if (how.starts_with("late")) {
     const int late = how == "late-sender-pairs" ? 0 : 1;
     if (bench.me() == late) {
-      ::sleep(2);
+      ::sleep(6);
     }
     say(bench.make(call));
     // A late PE does not synchronize with one that has given up.
@@ -355,7 +355,7 @@ void when_timed_out(Bench& bench, const std::string& how) {
       say(bench.make(call));
     }
     if (bench.me() != late) {
-      ::sleep(3);
+      ::sleep(7);
     }
     if (!pairs || bench.me() < 2) {
       bench.expect_untouched("late");

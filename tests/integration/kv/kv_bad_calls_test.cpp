@@ -42,7 +42,7 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
 /// All PEs end, although only SHMEM_BARRIER_TIMEOUT limits their waits.
 Outcome when_timed_out(const char* how) {
   Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_bad_calls_pe"), how}),
-                                      {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
+                                      {"SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
   for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
     EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": over\n"));
   }

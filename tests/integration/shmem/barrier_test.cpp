@@ -158,7 +158,7 @@ TEST(Barrier, TimesOutWithTheNameOfThePeThatDoesNotCome) {
                               {"bash", "-c",
                                "if [ $OSHRUN_RANK = 1 ]; then exec " + test_program("late_pe") + "; else exec " +
                                    test_program("barrier_pes") + " 5; fi"}),
-                       {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
+                       {"SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
   EXPECT_NE(job.exit.code, 0);
   EXPECT_NE(job.output.find("timed out"), std::string::npos) << job.output;
   EXPECT_NE(job.output.find("waited for PE 1"), std::string::npos) << job.output;
