@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Barriers of a group go through the GBA if there is one: here an emulated one, which oshrun starts."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+
+
+BARRIERS = 200
+
+
+def releases():
+    """Barriers that the device has completed since it was started."""
+    command = [os.path.join(os.environ["GBA_BIN"], "gba"), "info", "--json"]
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["counters"]["releases"]
 
 
 def rank_main():
@@ -16,7 +27,14 @@ def rank_main():
 
     rank, size = int(os.environ["OSHRUN_RANK"]), int(os.environ["OSHRUN_SIZE"])
     dist.init_process_group("shmem", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
-    for i in range(200):
+    dist.barrier()
+    # The others cannot complete a barrier while rank 0 looks.
+    before = releases() if rank == 0 else 0
+    for _ in range(BARRIERS):
+        dist.barrier()
+    if rank == 0:
+        print(f"releases {releases() - before}")
+    for i in range(BARRIERS):
         dist.barrier()
         tensor = torch.full((1 + 100 * i,), float(rank))
         dist.all_reduce(tensor)
@@ -40,6 +58,10 @@ class Device(unittest.TestCase):
         output = job.stdout + job.stderr
         self.assertEqual((job.returncode, job.stdout.count("done")), (0, 3), output)
         self.assertRegex(output, "barrier gba", output)
+        counted = int(re.search(r"releases (\d+)", job.stdout).group(1))
+        # If the device was given no processor for a while, some barriers were completed without it.
+        self.assertGreaterEqual(counted, BARRIERS * 9 // 10)
+        self.assertLessEqual(counted, BARRIERS)
 
 
 if __name__ == "__main__":
