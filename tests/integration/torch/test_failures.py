@@ -96,6 +96,17 @@ def monitored(rank, size):
     return "rank 1"
 
 
+def monitored_without_two(rank, size):
+    gave_up = [os.environ["GAVE_UP"] + f"/{one}" for one in range(size)]
+    if rank in (0, 2):
+        text = text_of(lambda: shmem_torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=500)))
+        open(gave_up[rank], "w").close()
+        return text
+    while not all(os.path.exists(gave_up[one]) for one in (0, 2)):
+        time.sleep(0.01)
+    return "did not come"
+
+
 def complex_zeros(size):
     return torch.zeros(size, dtype=torch.complex64)
 
@@ -153,6 +164,13 @@ class Failures(RanksTest):
     def test_a_monitored_barrier_has_its_own_timeout(self):
         results = self.on_ranks(3, monitored)
         self.assertRegex(results[0], "rank 1 \\(pid")
+
+    def test_a_monitored_barrier_names_all_that_did_not_come(self):
+        with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+            results = self.on_ranks(4, monitored_without_two)
+        # The one that gives up first has named both; it ends the call of the other, perhaps with its own words.
+        first = [text for text in (results[0], results[2]) if "rank 1 (pid" in text and "rank 3 (pid" in text]
+        self.assertTrue(first, results)
 
     def test_wrong_arguments_raise(self):
         self.on_ranks(2, wrong_arguments)
