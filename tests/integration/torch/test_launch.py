@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that start as programs start them: by torchrun, with its variables, and by a TCPStore."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+    import torch.distributed as dist
+
+    import shmem_torch  # noqa: F401: registers the backend
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+LIMIT = 100
+
+
+def check_calls():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for count in (1, 300_000):
+        tensor = torch.full((count,), float(rank))
+        dist.all_reduce(tensor)
+        assert (tensor == size * (size - 1) / 2).all()
+    dist.barrier()
+
+
+def by_environment(folder, victim):
+    """A rank of torchrun. The victim dies in the first attempt; torchrun then starts all ranks again."""
+    rank, attempt = int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]
+    dist.init_process_group("shmem")
+    check_calls()
+    if victim >= 0 and attempt == "0":
+        # torchrun ends the other ranks, perhaps before they have seen the failure.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        dist.barrier()
+        if rank == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            while True:
+                dist.all_reduce(torch.zeros(300_000))
+        except RuntimeError as error:
+            (folder / f"failure.{rank}").write_text(str(error))
+        sys.exit(1)
+    dist.destroy_process_group()
+    (folder / f"done.{attempt}.{rank}").touch()
+
+
+def by_tcp_store(folder, port, rank, size):
+    store = dist.TCPStore("127.0.0.1", port, size, False)
+    dist.init_process_group("shmem", store=store, rank=rank, world_size=size)
+    check_calls()
+    dist.destroy_process_group()
+    (folder / f"done.{rank}").touch()
+
+
+class Launch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name) / "ranks"
+        self.logs = pathlib.Path(folder.name) / "logs"
+        self.folder.mkdir()
+        self.logs.mkdir()
+
+    def files(self):
+        return sorted(file.name for file in self.folder.iterdir())
+
+    def torchrun(self, victim):
+        options = ["--nproc_per_node", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
+        options += ["--max_restarts", "1", "--monitor_interval", "0.2"]
+        # A rank that does not exist: Python 3.11 and PyTorch 1.13 do not understand the defaults of these options.
+        options += ["--redirects", "9:1", "--tee", "9:1", "--log_dir", str(self.logs)]
+        command = [sys.executable, "-m", "torch.distributed.run", *options]
+        command += [__file__, "torchrun", str(self.folder), str(victim)]
+        # A session of its own: whatever happens, no rank is left.
+        job = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+        try:
+            output, _ = job.communicate(timeout=LIMIT)
+        finally:
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+        self.assertEqual(job.returncode, 0, output)
+
+    def test_torchrun(self):
+        self.torchrun(victim=-1)
+        self.assertEqual(self.files(), ["done.0.0", "done.0.1"])
+
+    def test_torchrun_starts_again_after_a_rank_was_killed(self):
+        for victim in (0, 1):  # rank 0 serves the store
+            with self.subTest(victim=victim):
+                self.torchrun(victim)
+                failure = self.folder / f"failure.{1 - victim}"
+                self.assertEqual(self.files(), ["done.1.0", "done.1.1", failure.name])
+                self.assertRegex(failure.read_text(), f"rank {victim} .*dead")
+                for file in self.folder.iterdir():
+                    file.unlink()
+
+    def test_tcp_store(self):
+        size = 3
+        store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+        command = [sys.executable, __file__, "tcp", str(self.folder), str(store.port)]
+        ranks = [subprocess.Popen([*command, str(rank), str(size)]) for rank in range(size)]
+        try:
+            self.assertEqual([rank.wait(LIMIT) for rank in ranks], [0] * size)
+        finally:
+            for rank in ranks:
+                rank.kill()
+                rank.wait()
+        self.assertEqual(self.files(), [f"done.{rank}" for rank in range(size)])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        unittest.main(verbosity=0)
+    way, folder, *numbers = sys.argv[1:]
+    (by_environment if way == "torchrun" else by_tcp_store)(pathlib.Path(folder), *map(int, numbers))
