@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/torch_backends.py measures to its end, and judges figures rightly. How fast anything is here does not count."""
+
+import contextlib
+import io
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "bench"))
+import torch_backends  # exits with 77 without torch
+
+
+class Bench(unittest.TestCase):
+    def test_measures_each_call(self):
+        output = io.StringIO()
+        sys.argv = ["torch_backends.py", "--sizes", "2", "--seconds", "0.001", "--bytes", "4,65536"]
+        with contextlib.redirect_stdout(output):
+            torch_backends.main()
+        rows = [line.split() for line in output.getvalue().splitlines() if line.startswith("    2 ")]
+        calls = {(call, dtype, int(count)) for _, call, dtype, count, *_ in rows}
+        for call in ("all_reduce", "reduce"):
+            for dtype in ("float32", "bfloat16", "float16"):
+                self.assertIn((call, dtype, 4), calls)
+            self.assertIn((call, "int64", 65536), calls)
+            self.assertNotIn((call, "int64", 4), calls)
+        self.assertEqual(len(calls), 1 + 2 * 6 + 2 * 7)
+        self.assertIn(f"verdict, 2 ranks: {len(calls)} calls, ", output.getvalue())
+
+    def test_verdict(self):
+        def missed(size, call, count, gloo, shmem, symmetric, copy=1.0):
+            row = {"gloo": gloo, "shmem": shmem, "symmetric": symmetric, "copy": copy}
+            return list(torch_backends.misses(size, [(call, "float32", count, row)]))
+
+        self.assertEqual(missed(2, "barrier", 0, 20.0, 1.0, 1.0), [])
+        self.assertEqual(len(missed(2, "barrier", 0, 19.0, 1.0, 1.0)), 2)
+        self.assertEqual(len(missed(2, "send", 4096, 20.0, 1.0, 1.1)), 1)
+        self.assertEqual(missed(2, "send", 65536, 4.0, 1.0, 1.0), [])
+        self.assertRegex(missed(2, "send", 64 << 20, 3.0, 1.0, 0.5)[0], "shmem is 3.0 times as fast as gloo, not 4")
+        self.assertEqual(missed(8, "barrier", 0, 1.0, 1.0, 1.0), [])
+        self.assertEqual(len(missed(8, "barrier", 0, 0.9, 1.0, 0.9)), 1)
+        self.assertEqual(missed(2, "all_reduce", 64 << 20, 10.0, 1.5, 1.4), [])
+        self.assertRegex(missed(2, "all_reduce", 64 << 20, 10.0, 1.5, 1.5)[0], "67 % of the copy")
+        without_gloo = {"shmem": 1.0, "symmetric": 1.0, "copy": 1.0}
+        self.assertEqual(list(torch_backends.misses(2, [("all_reduce", "bfloat16", 4, without_gloo)])), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
