@@ -50,7 +50,7 @@ void narrow(float value, Float16& to) {
   const std::uint32_t magnitude = bits & 0x7fffffff;
   std::uint32_t result = 0;
   if (magnitude > 0x7f800000) {
-    result = 0x7e00;
+    result = 0x7e00 | ((magnitude >> 13) & 0x3ff);
   } else if (magnitude >= 0x477ff000) {  // rounds to more than the largest
     result = 0x7c00;
   } else if (magnitude < 0x38800000) {  // subnormal: the addition rounds to its last bit
@@ -82,38 +82,87 @@ bool has_f16c() {
   return has;
 }
 
-struct AddVectors {
-  using Scalar = Sum;
-  [[gnu::target("avx,f16c"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) {
-    return _mm256_add_ps(a, b);
-  }
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
+// The operations on eight floats. Of a NaN, and of two zeros, the maximum and minimum instructions return the second
+// operand, but std::max and std::min the first one.
+template <typename Operation>
+struct Lanes;
+template <>
+struct Lanes<Sum> {
+  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
+};
+template <>
+struct Lanes<Product> {
+  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
+};
+template <>
+struct Lanes<Maximum> {
+  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_max_ps(b, a); }
+};
+template <>
+struct Lanes<Minimum> {
+  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_min_ps(b, a); }
 };
 
-/// Sums are what gradients need; eight at a time.
-template <typename Vectors>
-[[gnu::target("avx,f16c")]] void combine_with_f16c(void* first, const void* second, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
-  auto* to = static_cast<Float16*>(first);
-  const auto* from = static_cast<const Float16*>(second);
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const __m256 mine = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(to + i)));
-    const __m256 theirs = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-    const __m128i result = _mm256_cvtps_ph(Vectors::apply(mine, theirs), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), result);
-  }
-  combine_halves<typename Vectors::Scalar, Float16>(to + i, from + i, count - i);
+constexpr std::size_t kLanes = 8;
+
+template <typename Half>
+__m128i load(const Half* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
-void sum_float16(void* first, const void* second, std::size_t count) {
-  if (has_f16c()) {
-    combine_with_f16c<AddVectors>(first, second, count);
-  } else {
-    combine_halves<Sum, Float16>(first, second, count);
+/// Returns how many elements it has combined: all but fewer than kLanes.
+template <typename Operation>
+[[gnu::target("avx,f16c")]] std::size_t combine_lanes(Float16* to, const Float16* from, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m256 result = Lanes<Operation>::apply(_mm256_cvtph_ps(load(to + i)), _mm256_cvtph_ps(load(from + i)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT));
   }
+  return i;
+}
+
+[[gnu::target("avx2"), gnu::always_inline]] inline __m256 widen_lanes(const Bfloat16* from) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load(from)), 16));
+}
+
+/// As narrow() does it.
+[[gnu::target("avx2"), gnu::always_inline]] inline void narrow_lanes(__m256 value, Bfloat16* to) {
+  const __m256i bits = _mm256_castps_si256(value);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+  const __m256i result = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, nan, is_nan), 16);
+  const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(result), _mm256_extracti128_si256(result, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+}
+
+template <typename Operation>
+[[gnu::target("avx2")]] std::size_t combine_lanes(Bfloat16* to, const Bfloat16* from, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    narrow_lanes(Lanes<Operation>::apply(widen_lanes(to + i), widen_lanes(from + i)), to + i);
+  }
+  return i;
+}
+
+/// Eight elements at a time where the processor can convert as many.
+template <typename Operation, typename Half>
+void combine_half_lanes(void* first, const void* second, std::size_t count) {
+  auto* to = static_cast<Half*>(first);
+  const auto* from = static_cast<const Half*>(second);
+  const bool has_lanes = std::is_same_v<Half, Float16> ? has_f16c() : has_avx2();
+  const std::size_t done = has_lanes ? combine_lanes<Operation>(to, from, count) : 0;
+  combine_halves<Operation, Half>(to + done, from + done, count - done);
 }
 #else
-constexpr auto sum_float16 = combine_halves<Sum, Float16>;
+template <typename Operation, typename Half>
+constexpr auto combine_half_lanes = combine_halves<Operation, Half>;
 #endif
 
 template <typename T>
@@ -135,18 +184,18 @@ void divide_halves(void* elements, std::size_t count, int members) {
 
 template <typename Half>
 std::optional<TypedReduction> of_halves(ElementOperation operation) {
-  constexpr auto sum = std::is_same_v<Half, Float16> ? sum_float16 : combine_halves<Sum, Half>;
+  const auto combine = [](auto apply) { return Reduction{sizeof(Half), combine_half_lanes<decltype(apply), Half>}; };
   switch (operation) {
     case ElementOperation::kSum:
-      return TypedReduction{{sizeof(Half), sum}, nullptr};
+      return TypedReduction{combine(Sum{}), nullptr};
     case ElementOperation::kAverage:
-      return TypedReduction{{sizeof(Half), sum}, divide_halves<Half>};
+      return TypedReduction{combine(Sum{}), divide_halves<Half>};
     case ElementOperation::kProduct:
-      return TypedReduction{{sizeof(Half), combine_halves<Product, Half>}, nullptr};
+      return TypedReduction{combine(Product{}), nullptr};
     case ElementOperation::kMinimum:
-      return TypedReduction{{sizeof(Half), combine_halves<Minimum, Half>}, nullptr};
+      return TypedReduction{combine(Minimum{}), nullptr};
     case ElementOperation::kMaximum:
-      return TypedReduction{{sizeof(Half), combine_halves<Maximum, Half>}, nullptr};
+      return TypedReduction{combine(Maximum{}), nullptr};
     default:
       return std::nullopt;
   }
