@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel of pyproject.toml: CMake builds the modules and the libraries, and installs them into it.
 
-The libraries libshmem and libgba are in shmem_kv/lib. shmem_torch is part of the wheel if PyTorch and its headers are
+The libraries libshmem and libgba are in shmem_kv/lib, with those that they need and that not every Linux has (as the
+policies of manylinux see it): libnuma and libsodium. UCX stays the system's: it must fit its network. shmem_torch is part of the wheel if PyTorch and its headers are
 found; a build with isolation has none. CMAKE_ARGS has further arguments for CMake, such as -DSHMEM_TORCH=ON.
 """
 
@@ -9,6 +10,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +20,20 @@ from setuptools.command.build_ext import build_ext
 TREE = pathlib.Path(__file__).resolve().parent
 FOLDER = TREE / "build-wheel"  # setuptools' own "build" may be CMake's
 PARTS = {"shmem_kv_core": "python3-shmem-kv", "shmem_torch_core": "python3-shmem-torch"}
+
+# What the policies of manylinux take for granted.
+EVERYWHERE = re.compile(r"(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+))\.so\.\d+")
+
+
+def add_needed(folder):
+    """Copies what libshmem and libgba need beside them, where their RUNPATH ($ORIGIN) finds it."""
+    for library in [*folder.glob("libshmem.so.*"), *folder.glob("libgba.so.*")]:
+        listed = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
+        for name, path in re.findall(r"(\S+) => (\S+)", listed):
+            if path == "not":
+                raise RuntimeError(f"{library} needs {name}, which is not found")
+            if not EVERYWHERE.fullmatch(name) and not (folder / name).exists():
+                shutil.copy(path, folder / name)
 
 
 def pybind11():
@@ -62,6 +78,7 @@ class BuildByCMake(build_ext):
         # A wheel has no links, only copies: the names that the modules ask for remain.
         for link in [one for one in pathlib.Path(target).rglob("lib*.so.*") if one.is_symlink()]:
             link.resolve().replace(link)
+        add_needed(pathlib.Path(target) / "shmem_kv/lib")
 
     def get_outputs(self):
         return [str(one) for one in pathlib.Path(self.build_lib).rglob("*") if one.is_file()]

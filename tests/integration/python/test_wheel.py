@@ -13,6 +13,8 @@ import tempfile
 import unittest
 import zipfile
 
+# What the policies of manylinux take for granted.
+EVERYWHERE = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+))\.so\.\d+")
 TREE = pathlib.Path(__file__).parents[3]
 for needed in ("pip", "setuptools", "wheel"):
     if importlib.util.find_spec(needed) is None:
@@ -26,9 +28,22 @@ with shmem_kv.Exchange("wheel") as exchange:
 with shmem_kv.init(1 << 21):
     array = shmem_kv.zeros((2, 3), "bfloat16")
     shmem_kv.barrier_all()
-    libraries = {line.split()[-1] for line in open("/proc/self/maps") if "libshmem.so" in line or "libgba.so" in line}
-    assert all("/site/shmem_kv/lib/" in one for one in libraries) and libraries, libraries
+    names = ("libshmem", "libgba", "libnuma", "libsodium")
+    libraries = {line.split()[-1] for line in open("/proc/self/maps") if any(name + ".so" in line for name in names)}
+    assert all("/site/shmem_kv/lib/" in one for one in libraries) and len(libraries) == 4, libraries
 print(shmem_kv.__version__, shmem_kv.__file__)
+"""
+USE_TWO = """
+import sys, numpy, shmem_kv
+me = len(sys.argv) - 1
+unique_id = bytes.fromhex(sys.argv[1]) if me else shmem_kv.unique_id()  # PE 0 gets it, and serves it until the job starts
+print(unique_id.hex(), flush=True)
+with shmem_kv.init(1 << 21, unique_id=unique_id, my_pe=me, n_pes=2):
+    cache = shmem_kv.zeros((2, 4, 64), numpy.float16)
+    cache[me] = me + 1
+    with shmem_kv.Operator() as operator:
+        operator.shuffle(shmem_kv.Plan([(0, 0, 1, 0)]), shmem_kv.Cache(cache, format="latent"))
+    print(cache[0, 0, 0])
 """
 USE_TORCH = """
 import sys, torch, torch.distributed as dist, shmem_torch
@@ -52,6 +67,34 @@ class Wheel(unittest.TestCase):
         job = subprocess.run(arguments, capture_output=True, text=True, **more)
         self.assertEqual(job.returncode, 0, f"{arguments}: {job.stdout[-3000:]} {job.stderr[-3000:]}")
         return job.stdout
+
+    def check_needed(self, site):
+        """Of libraries: in the wheel, or on every Linux. PyTorch's are in the package torch, and UCX is the system's."""
+        contained = {library.name for library in (site / "shmem_kv/lib").iterdir()}
+        for library in [*site.glob("shmem_kv/*.so"), *site.glob("shmem_kv/lib/*.so.*")]:
+            if "ucx" not in library.name:
+                needed = re.findall(r"NEEDED.*\[(.*)\]", self.command("readelf", "-d", library))
+                self.assertTrue(needed, str(library))
+                missing = [one for one in needed if one not in contained and not EVERYWHERE.fullmatch(one)]
+                self.assertEqual(missing, [], str(library))
+
+    def shuffle_of_two(self, environment, folder):
+        processes = []
+
+        def start(*arguments):
+            command = [sys.executable, "-c", USE_TWO, *arguments]
+            processes.append(
+                subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True)
+            )
+            return processes[-1].stdout.readline().strip()
+
+        try:
+            start(start())
+            self.assertEqual([process.communicate(timeout=60)[0] for process in processes], ["1.0\n"] * 2)
+        finally:
+            for process in processes:
+                process.kill()
+                process.communicate()
 
     def test_contains_what_it_needs(self):
         with tempfile.TemporaryDirectory() as name:
@@ -83,9 +126,11 @@ class Wheel(unittest.TestCase):
                 paths = re.findall(r"(?:RUNPATH|RPATH).*\[(.*)\]", self.command("readelf", "-d", library))
                 for path in ":".join(paths).split(":"):
                     self.assertRegex(path, r"^(\$ORIGIN|$)", str(library))
+            self.check_needed(site)
             environment["PYTHONPATH"] = str(site)
             said = self.command(sys.executable, "-c", USE, env=environment, cwd=folder)
             self.assertEqual(said.split()[1], str(site / "shmem_kv/__init__.py"))
+            self.shuffle_of_two(environment, folder)
             if any(one.startswith("shmem_torch/") for one in names):
                 torch = self.command(sys.executable, "-c", USE_TORCH, folder / "store", env=environment, cwd=folder)
                 self.assertEqual(torch.split()[0], said.split()[0])
