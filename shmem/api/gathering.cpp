@@ -41,6 +41,26 @@ TeamMap map_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
   return {set.start, 1 << set.log_stride, set.size};
 }
 
+/// The first member whose registered memory is private to its process, so that others on its node cannot load it; -1:
+/// none. All members come to the same result, because otherwise some would wait for one that has refused the call.
+int unreachable_member(const Members& members, const RegisteredMemory::Found& found) {
+  const RegisteredMemory& registered = *members.job.registered;
+  if (registered.is_mapped(found)) {
+    return -1;
+  }
+  const Nodes& nodes = members.job.nodes;
+  const auto node_of = [&](int pe) { return nodes.several() ? nodes.node_of[static_cast<std::size_t>(pe)] : 0; };
+  for (int i = 0; i < members.size(); ++i) {
+    const int pe = members.map.pe(i);
+    for (int other = 0; other < members.size() && registered.is_private(found, pe); ++other) {
+      if (other != i && node_of(members.map.pe(other)) == node_of(pe)) {
+        return pe;
+      }
+    }
+  }
+  return -1;
+}
+
 }  // namespace
 
 void refuse_extent(const char* call, std::size_t count, std::size_t elements) {
@@ -53,11 +73,14 @@ void check_any_buffer(const Members& members, const char* call, const void* addr
   }
   const Runtime& runtime = running(call);
   remote(runtime, call, address, bytes, runtime.my_pe());
-  // All PEs have the heap, but a global variable may exist on some only, if not all run the same program, and
-  // registered memory may be private to some.
-  const auto registered = members.job.registered->find(address);
-  if (members.job.is_in_heap(address) ||
-      (registered ? members.job.registered->is_mapped(*registered) : members.job.globals.same_on_all())) {
+  if (const auto registered = members.job.registered->find(address)) {
+    if (const int pe = unreachable_member(members, *registered); pe >= 0) {
+      refuse_address(runtime, call, address, bytes, pe);
+    }
+    return;
+  }
+  // All PEs have the heap, but a global variable may exist on some only, if not all run the same program.
+  if (members.job.is_in_heap(address) || members.job.globals.same_on_all()) {
     return;
   }
   for (int i = 0; i < members.size(); ++i) {

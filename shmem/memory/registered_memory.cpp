@@ -45,12 +45,6 @@ Place RegisteredMemory::place_in(const Found& found, int pe) const {
   return copy.mapped != nullptr ? Place{copy.mapped + found.offset, found.room} : Place{};
 }
 
-bool RegisteredMemory::is_mapped(const Found& found) const {
-  const auto& copies = table_->slots[found.slot]->copies;
-  return std::none_of(copies.begin(), copies.end(),
-                      [](const Registration::Copy& copy) { return copy.process.has_value(); });
-}
-
 std::optional<std::size_t> RegisteredMemory::slot_of(const void* begin) const {
   const auto found = find(begin);
   return found && found->offset == 0 ? std::optional(found->slot) : std::nullopt;

@@ -31,6 +31,9 @@ struct Registration {
 
   std::span<std::byte> mine;
   std::vector<Copy> copies = {};  // by PE of this node; of this PE, `mapped` is where the program has it
+  /// By PE of the world: its memory is private to its process, so that other PEs of its node reach it only by copies of
+  /// the kernel. Empty: no PE's is. The same on all PEs.
+  std::vector<bool> private_pes = {};
   std::vector<base::Mapping> windows = {};
 };
 
@@ -64,8 +67,13 @@ class RegisteredMemory {
     const Registration::Copy& copy = table_->slots[found.slot]->copies[static_cast<std::size_t>(pe)];
     return copy.mapped == nullptr && copy.process ? &copy : nullptr;
   }
-  /// All PEs of this node that have it reach it by load and store.
-  [[nodiscard]] bool is_mapped(const Found& found) const;
+  /// No PE of the job has it as private memory. The same on all PEs.
+  [[nodiscard]] bool is_mapped(const Found& found) const { return table_->slots[found.slot]->private_pes.empty(); }
+  /// PE `pe` of the world has it as private memory. The same on all PEs.
+  [[nodiscard]] bool is_private(const Found& found, int pe) const {
+    const auto& all = table_->slots[found.slot]->private_pes;
+    return !all.empty() && all[static_cast<std::size_t>(pe)];
+  }
 
   // By one thread at a time.
   /// nullptr: none is there.

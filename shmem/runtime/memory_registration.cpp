@@ -218,6 +218,16 @@ Result<void> MemoryRegistration::map_others(JobMembers& members, Own& own, const
   return {};
 }
 
+/// Of all nodes, and of this PE too, so that all PEs refuse the same calls.
+void MemoryRegistration::note_private(const JobMembers& members, const Own& own,
+                                      const std::vector<Offer>& offers) const {
+  auto& private_pes = own.registration->private_pes;
+  private_pes.resize(static_cast<std::size_t>(job_.world_size()));
+  for (std::size_t member = 0; member < offers.size(); ++member) {
+    private_pes[static_cast<std::size_t>(members.world(static_cast<int>(member)))] = offers[member].shared == 0;
+  }
+}
+
 /// After private PEs of this node let others copy their memory.
 Result<void> MemoryRegistration::open_private(const JobMembers& members, Own& own,
                                               const std::vector<Offer>& offers) const {
@@ -344,6 +354,7 @@ Result<void> MemoryRegistration::run(JobMembers& members, const MemoryRequest& r
   }
   auto ok = members.agree(map_others(members, *own, *offers));
   if (ok && std::any_of(offers->begin(), offers->end(), is_private)) {
+    note_private(members, *own, *offers);
     ok = members.agree(open_private(members, *own, *offers));
   }
   if (ok) {

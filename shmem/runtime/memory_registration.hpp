@@ -61,6 +61,7 @@ class MemoryRegistration {
   static Result<void> compare(const JobMembers& members, const std::vector<Offer>& offers);
   Result<void> run(JobMembers& members, const MemoryRequest& request, Result<Own>& own);
   Result<void> map_others(JobMembers& members, Own& own, const std::vector<Offer>& offers) const;
+  void note_private(const JobMembers& members, const Own& own, const std::vector<Offer>& offers) const;
   Result<void> open_private(const JobMembers& members, Own& own, const std::vector<Offer>& offers) const;
   Result<void> exchange_keys(JobMembers& members, const Own& own, const std::vector<Offer>& offers) const;
   [[nodiscard]] Result<void> watch(const JobMembers& members, const std::vector<int>& awaited,

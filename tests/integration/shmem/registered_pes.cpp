@@ -22,6 +22,9 @@ Memory::Kind kind_of(std::string_view name) {
   if (name == "mixed") {
     return me() % 2 == 0 ? Memory::Kind::kGiven : Memory::Kind::kPrivate;
   }
+  if (name == "last") {
+    return me() == pes() - 1 ? Memory::Kind::kPrivate : Memory::Kind::kGiven;
+  }
   if (name == "found") {
     return Memory::Kind::kFound;
   }
@@ -270,8 +273,19 @@ void refuse_words_of_private(const Memory& memory) {
   shmem_barrier_all();
 }
 
+/// All PEs refuse the same call, also those that could load the memory of all others: no PE waits for one that has not
+/// begun.
+void refuse_collectives(const Memory& memory) {
+  auto* words = memory.at<std::uint64_t>();
+  constexpr const char* kText = "private to its process: only puts and gets reach it";
+  refused(kText, [&] { shmem_broadcastmem(SHMEM_TEAM_WORLD, words + 4, words, 8, 0); });
+  refused(kText, [&] { shmem_uint64_sum_reduce(SHMEM_TEAM_WORLD, words + 4, words, 1); });
+  refused(kText, [&] { shmem_fcollectmem(SHMEM_TEAM_WORLD, words + 4, words, 8); });
+  shmem_barrier_all();
+}
+
 void use(std::string_view kind, bool several_nodes) {
-  const bool is_shared = kind != "private" && kind != "mixed";
+  const bool is_shared = kind != "private" && kind != "mixed" && kind != "last";
   const Memory memory(kind_of(kind), kBytes, is_shared ? 4096 + 128 : 0);
   const Memory second(kind_of(kind), 8192);
   CHECK(memory.add() == 0);
@@ -289,6 +303,9 @@ void use(std::string_view kind, bool several_nodes) {
   if (is_shared || (several_nodes && pes() == 2)) {
     collect(memory);
   }
+  if (!is_shared && pes() > (several_nodes ? 2 : 1)) {
+    refuse_collectives(memory);
+  }
   if (kind == "private" && !several_nodes && pes() > 1) {
     refuse_words_of_private(memory);
   }
@@ -305,7 +322,7 @@ void use(std::string_view kind, bool several_nodes) {
 
 int main(int argc, char** argv) {
   const std::string_view kind = argc > 1 ? argv[1] : "";
-  if (kind == "private") {
+  if (kind == "private" || kind == "mixed" || kind == "last") {
     shmemx_set_errors_return(1);
   }
   shmem_init();

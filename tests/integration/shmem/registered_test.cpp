@@ -56,7 +56,7 @@ TEST_P(Registered, IsReachedFromOtherNodes) {
   EXPECT_TRUE(done.exit.clean()) << done.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Registered, testing::Values("given", "found", "named", "private", "mixed"),
+INSTANTIATE_TEST_SUITE_P(Kinds, Registered, testing::Values("given", "found", "named", "private", "mixed", "last"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(RegisteredMemory, OfOnePeIsItsOwn) {

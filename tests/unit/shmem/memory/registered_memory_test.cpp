@@ -100,6 +100,7 @@ TEST(RegisteredMemory, OfAnotherProcessIsNotMapped) {
   auto copied = registration(part(100, 50));
   copied->copies[1].process = *ProcessMemory::open(::getpid());
   copied->copies[1].address = 4711;
+  copied->private_pes = {false, true};
   table.add(0, std::move(copied));
   table.add(1, registration(part(200, 50), arena.data()));
   table.add(2, registration(part(300, 50)));  // PE 1 is not one of the PEs that have it
@@ -107,10 +108,13 @@ TEST(RegisteredMemory, OfAnotherProcessIsNotMapped) {
   ASSERT_TRUE(private_one);
   EXPECT_EQ(table.locate(arena.data() + 110, 1).address, nullptr);
   EXPECT_FALSE(table.is_mapped(*private_one));
+  EXPECT_FALSE(table.is_private(*private_one, 0));
+  EXPECT_TRUE(table.is_private(*private_one, 1));
   ASSERT_NE(table.copied(*private_one, 1), nullptr);
   EXPECT_EQ(table.copied(*private_one, 1)->address, 4711U);
   EXPECT_EQ(table.copied(*private_one, 0), nullptr);
   EXPECT_TRUE(table.is_mapped(*table.find(arena.data() + 200)));
+  EXPECT_FALSE(table.is_private(*table.find(arena.data() + 200), 1));
   EXPECT_EQ(table.copied(*table.find(arena.data() + 200), 1), nullptr);
   EXPECT_EQ(table.copied(*table.find(arena.data() + 300), 1), nullptr);
 }
