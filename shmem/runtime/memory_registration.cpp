@@ -218,7 +218,7 @@ Result<void> MemoryRegistration::map_others(JobMembers& members, Own& own, const
   return {};
 }
 
-/// Of all nodes, and of this PE too, so that all PEs refuse the same calls.
+/// Notes the PEs on all nodes, and this one too: all PEs must refuse the same calls.
 void MemoryRegistration::note_private(const JobMembers& members, const Own& own,
                                       const std::vector<Offer>& offers) const {
   auto& private_pes = own.registration->private_pes;
