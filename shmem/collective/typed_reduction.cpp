@@ -71,19 +71,15 @@ void combine_halves(void* first, const void* second, std::size_t count) {
 }
 
 #if defined(__x86_64__)
-bool has_f16c() {
+/// AVX2, and the conversions of float16.
+bool has_lanes() {
   static const bool has = [] {
     std::array<unsigned, 4> registers{};
     // Also whether the kernel saves the registers of AVX.
-    return __builtin_cpu_supports("avx") != 0 &&
+    return __builtin_cpu_supports("avx2") != 0 &&
            __get_cpuid(1, &registers[0], &registers[1], &registers[2], &registers[3]) != 0 &&
            (registers[2] & bit_F16C) != 0;
   }();
-  return has;
-}
-
-bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
   return has;
 }
 
@@ -115,23 +111,20 @@ __m128i load(const Half* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
-/// Returns how many elements it has combined: all but fewer than kLanes.
-template <typename Operation>
-[[gnu::target("avx,f16c")]] std::size_t combine_lanes(Float16* to, const Float16* from, std::size_t count) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const __m256 result = Lanes<Operation>::apply(_mm256_cvtph_ps(load(to + i)), _mm256_cvtph_ps(load(from + i)));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT));
-  }
-  return i;
+[[gnu::target("avx2,f16c"), gnu::always_inline]] inline __m256 widen_lanes(const Float16* from) {
+  return _mm256_cvtph_ps(load(from));
 }
 
-[[gnu::target("avx2"), gnu::always_inline]] inline __m256 widen_lanes(const Bfloat16* from) {
+[[gnu::target("avx2,f16c"), gnu::always_inline]] inline void narrow_lanes(__m256 value, Float16* to) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+}
+
+[[gnu::target("avx2,f16c"), gnu::always_inline]] inline __m256 widen_lanes(const Bfloat16* from) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load(from)), 16));
 }
 
 /// As narrow() does it.
-[[gnu::target("avx2"), gnu::always_inline]] inline void narrow_lanes(__m256 value, Bfloat16* to) {
+[[gnu::target("avx2,f16c"), gnu::always_inline]] inline void narrow_lanes(__m256 value, Bfloat16* to) {
   const __m256i bits = _mm256_castps_si256(value);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
@@ -142,8 +135,9 @@ template <typename Operation>
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
 }
 
-template <typename Operation>
-[[gnu::target("avx2")]] std::size_t combine_lanes(Bfloat16* to, const Bfloat16* from, std::size_t count) {
+/// Returns how many elements it has combined: all but fewer than kLanes.
+template <typename Operation, typename Half>
+[[gnu::target("avx2,f16c")]] std::size_t combine_lanes(Half* to, const Half* from, std::size_t count) {
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     narrow_lanes(Lanes<Operation>::apply(widen_lanes(to + i), widen_lanes(from + i)), to + i);
@@ -156,8 +150,7 @@ template <typename Operation, typename Half>
 void combine_half_lanes(void* first, const void* second, std::size_t count) {
   auto* to = static_cast<Half*>(first);
   const auto* from = static_cast<const Half*>(second);
-  const bool has_lanes = std::is_same_v<Half, Float16> ? has_f16c() : has_avx2();
-  const std::size_t done = has_lanes ? combine_lanes<Operation>(to, from, count) : 0;
+  const std::size_t done = has_lanes() ? combine_lanes<Operation>(to, from, count) : 0;
   combine_halves<Operation, Half>(to + done, from + done, count - done);
 }
 #else
