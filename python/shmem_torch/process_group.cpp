@@ -8,16 +8,17 @@
 #include <utility>
 
 namespace shmem_torch {
-namespace {
-
-[[noreturn]] void refuse(const char* name, const std::string& problem) {
-  throw std::invalid_argument(std::string(name) + ": " + problem);
-}
 
 Store store_of(const c10::intrusive_ptr<c10d::Store>& store) {
   return {[store](const std::string& key, const std::vector<std::uint8_t>& value) { store->set(key, value); },
           [store](const std::string& key) { return store->get(key); },
           [store](const std::string& key) { return store->check({key}); }, store->getTimeout()};
+}
+
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& problem) {
+  throw std::invalid_argument(std::string(name) + ": " + problem);
 }
 
 int operation_of(const char* name, const c10d::ReduceOp& operation) {

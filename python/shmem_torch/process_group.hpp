@@ -26,6 +26,9 @@ namespace shmem_torch {
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
+/// PyTorch's store, as groups use it.
+Store store_of(const c10::intrusive_ptr<c10d::Store>& store);
+
 class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
  public:
   /// Collective over the ranks. Throws if they cannot form a group.

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "python/shmem_torch/group_calls.hpp"
+#include "python/shmem_torch/process_group.hpp"
 #include "python/shmem_torch/signals.hpp"
 #include "python/shmem_torch/without_python.hpp"
 
@@ -58,10 +59,8 @@ Sharers sharers_of(const std::string& name) {
   }
   const symmetric::GroupInfo& info = symmetric::get_group_info(name);
   const auto store = c10::make_intrusive<c10d::PrefixStore>("shmem_torch", info.store);
-  const Store calls{[store](const std::string& key, const std::vector<std::uint8_t>& value) { store->set(key, value); },
-                    [store](const std::string& key) { return store->get(key); }};
-  Sharers sharers{std::make_shared<GroupHandle>(calls, info.rank, info.world_size), info.rank, info.world_size,
-                  info.store->getTimeout()};
+  Sharers sharers{std::make_shared<GroupHandle>(store_of(store), info.rank, info.world_size), info.rank,
+                  info.world_size, info.store->getTimeout()};
   return made.emplace(name, std::move(sharers)).first->second;
 }
 
