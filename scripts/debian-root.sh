@@ -6,13 +6,15 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/debian-root.sh RELEASE FOLDER [COMMAND [ARGUMENT...]]
+Usage: scripts/debian-root.sh [--with GROUP[,GROUP...]] RELEASE FOLDER [COMMAND [ARGUMENT...]]
 
 Makes a Debian of another RELEASE (trixie is Debian 13) in FOLDER, with the packages that building
 and testing need (600 MB to fetch, 3 GB unpacked), beside the system, which does not change. Does
 nothing if FOLDER is complete. Then runs COMMAND in it, in this tree, which is /source there.
 Compiled objects are kept in ~/.cache/ccache-RELEASE. No process and no mount of COMMAND outlives
 it. Needs root, debootstrap and a Debian mirror.
+
+  --with GROUPS   adds the packages of more groups of scripts/install-deps.sh, e.g. torch
 
 Exits with 77, and the reason, if the root cannot be made here.
 TEXT
@@ -55,13 +57,20 @@ make_root() {
 }
 
 handle_help_option "$@"
+groups=(build options test)
+if [[ "${1:-}" == --with ]]; then
+  [[ -n "${2:-}" ]] || usage_error "--with needs groups of packages"
+  IFS=, read -r -a more <<<"$2"
+  groups+=("${more[@]}")
+  shift 2
+fi
 [[ $# -ge 2 ]] || usage_error "expected a release and a folder"
 release="$1"
 folder="$(realpath -m "$2")"
 shift 2
 [[ "$release" =~ ^[a-z]+$ ]] || usage_error "not the name of a release: $release"
 [[ "$(id -u)" == 0 ]] || skip "only root can make a root folder"
-command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed (scripts/install-deps.sh soak installs it)"
 [[ -f "/usr/share/debootstrap/scripts/$release" ]] || skip "debootstrap knows no release $release"
 unshare --mount --pid --fork true 2>/dev/null || skip "this machine does not permit mount and process namespaces"
 log="$folder.log"
@@ -70,7 +79,7 @@ mkdir -p "${folder%/*}"
 exec 8>"$folder.lock"
 flock 8
 [[ -d "$folder" ]] || make_root
-inside scripts/install-deps.sh build options test >>"$log" 2>&1 ||
+inside scripts/install-deps.sh "${groups[@]}" >>"$log" 2>&1 ||
   die "cannot install the packages in $folder (remove it to start again): $(tail -n 1 "$log")"
 flock -u 8
 exec 8>&-

@@ -38,7 +38,10 @@ packages_of() {
       echo ccache clang dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev "$(fuzzer_library)" libgmock-dev \
         libgtest-dev openmpi-bin python3 spin valgrind
       ;;
-    soak) echo automake debootstrap flex libtool python3-setuptools rpm ;;
+    soak)
+      echo automake debootstrap flex libtool munge python3-setuptools rpm slurm-client slurmctld slurmd \
+        slurm-wlm-basic-plugins
+      ;;
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo binutils dpkg-dev file rpm ;;

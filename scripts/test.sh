@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 usage() {
   cat <<'TEXT'
 Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
-       scripts/test.sh --root RELEASE [CTEST_ARGUMENT...]
+       scripts/test.sh --root RELEASE [--compiler NAME] [CTEST_ARGUMENT...]
 
 Installs missing packages (groups build, options, test and arm64 of scripts/install-deps.sh), builds,
 and runs the tests: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer and under
@@ -21,15 +21,17 @@ are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
   --root RELEASE     builds everything, and runs the unit tests, in a Debian of another release
                      instead: trixie is Debian 13 (scripts/debian-root.sh makes it in
                      ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
-                     or -R select other tests. The last line is a row of the table in
-                     docs/install.md. Exits with 77, and the reason, if this machine
-                     cannot have such a root.
+                     or -R select other tests, e.g. -R . all of them, with PyTorch and Slurm. The
+                     last line is a row of the table in docs/install.md. Exits with 77, and the
+                     reason, if this machine cannot have such a root.
+  --compiler NAME    with --root: g++ (default) or clang, which has a build of its own
   CTEST_ARGUMENT     handed to each ctest, e.g. -R barrier (a label exclusion, -LE, replaces that
                      of soak)
 TEXT
 }
 
 root=
+compiler=
 required=()
 fuzz=
 arm64=
@@ -54,6 +56,11 @@ parse_arguments() {
       --root)
         [[ "${2:-}" =~ ^[a-z]+$ ]] || usage_error "--root needs the name of a Debian release, e.g. trixie"
         root="$2"
+        shift 2
+        ;;
+      --compiler)
+        [[ "${2:-}" =~ ^(g\+\+|clang)$ ]] || usage_error "--compiler needs g++ or clang"
+        compiler="$2"
         shift 2
         ;;
       *)
@@ -145,16 +152,23 @@ report_problems() {
 
 # Replaces this process.
 test_in_root() {
-  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$root"
-  local -a selection=(-L '^unit$')
+  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$root" build="build-$root"
+  local -a with=() cmake=() selection=(-L '^unit$')
   [[ ${#required[@]} -eq 0 ]] || usage_error "--require and --root exclude each other"
-  [[ " ${ctest_arguments[*]} " =~ " -L "|" -R "|" --label-regex "|" --tests-regex " ]] && selection=()
+  if [[ " ${ctest_arguments[*]} " =~ " -L "|" -R "|" --label-regex "|" --tests-regex " ]]; then
+    with=(--with "soak,torch")
+    selection=()
+  fi
+  if [[ "$compiler" == clang ]]; then
+    build+=-clang
+    cmake=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
+  fi
   # shellcheck disable=SC2016 # expanded in the root
-  exec scripts/debian-root.sh "$root" "$folder" bash -euc '
+  exec scripts/debian-root.sh "${with[@]}" "$root" "$folder" env "CMAKE_ARGUMENTS=${cmake[*]}" bash -euc '
     build="$1"
     shift
-    [[ -e "$build/CMakeCache.txt" ]] || set_unity=-DCMAKE_UNITY_BUILD=ON
-    cmake --preset release -B "$build" ${set_unity-}
+    [[ -e "$build/CMakeCache.txt" ]] || CMAKE_ARGUMENTS+=" -DCMAKE_UNITY_BUILD=ON"
+    cmake --preset release -B "$build" $CMAKE_ARGUMENTS
     cmake --build "$build"
     status=0
     rm -f "$build/tests.xml"
@@ -162,11 +176,12 @@ test_in_root() {
       --output-junit "$PWD/$build/tests.xml" "$@" || status=$?
     scripts/versions.sh "$build"
     exit "$status"
-  ' bash "build-$root" "${selection[@]}" "${ctest_arguments[@]}"
+  ' bash "$build" "${selection[@]}" "${ctest_arguments[@]}"
 }
 
 parse_arguments "$@"
 cd "$ROOT"
+[[ -z "$compiler" || -n "$root" ]] || usage_error "--compiler is for --root"
 [[ -z "$root" ]] || test_in_root
 install_packages build options test
 build_release

@@ -14,7 +14,8 @@ on these were built, and the outcome and date of the last tests: those of script
 scripts/test.sh --root, or of the test of packages for arm64, which leave it in BUILD. A build for
 another architecture has the versions of the packages that it was built with.
 
-  --update   also puts the row into the table, instead of that of the same release and architecture
+  --update   also puts the row into the table, instead of that of the same release, architecture and
+             compiler, of whatever version
 TEXT
 }
 
@@ -98,9 +99,9 @@ row() {
 update() {
   local page="$ROOT/docs/install.md" text
   text="$(awk -F ' \\| ' -v row="$1" '
-    BEGIN { split(row, own, FS) }
+    BEGIN { split(row, own, FS); split(own[3], compiler, " ") }
     /^\| release \| architecture \|/ { table = found = 1 }
-    table && $1 == own[1] && $2 == own[2] { $0 = row; row = "" }
+    table && $1 == own[1] && $2 == own[2] && index($3, compiler[1] " ") == 1 { $0 = row; row = "" }
     table && !/^\|/ { if (row != "") { print row } table = 0 }
     { print }
     END { exit !found }' "$page")" || die "$page has no table of releases"

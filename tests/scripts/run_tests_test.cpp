@@ -9,15 +9,20 @@
 
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr const char* kSummary = "100% tests passed, 0 tests failed out of 2";
 
 class RunTests : public testing::Test {
  protected:
-  RunTests() { StandIns::write(tree_.file("scripts/arm64-root.sh"), "true"); }
+  RunTests() {
+    StandIns::write(tree_.file("scripts/arm64-root.sh"), "true");
+    StandIns::write(tree_.file("scripts/debian-root.sh"), "echo 'skipped: no root here' >&2; exit 77");
+  }
 
   /// Installs a ctest that lists vm_test under label vm, runs `in_asan` in the asan build, and reports vm_test as
   /// skipped in other builds.
@@ -113,20 +118,24 @@ TEST_F(RunTests, InARootBuildAndRunTheUnitTestsThere) {
   tree_.programs().add("ctest", "echo \"ctest $*\"");
   tree_.programs().add("cmake", "echo \"cmake $*\"");
   StandIns::write(tree_.file("scripts/versions.sh"), "true");
-  StandIns::write(tree_.file("scripts/debian-root.sh"), "echo \"root $1 ${2##*/}\"; \"${@:3}\"");
+  StandIns::write(tree_.file("scripts/debian-root.sh"),
+                  "while [[ $1 == -* ]]; do echo \"$1 $2\"; shift 2; done; echo \"root $1 ${2##*/}\"; \"${@:3}\"");
   const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output,
               HasSubstr("root trixie trixie\ncmake --preset release -B build-trixie -DCMAKE_UNITY_BUILD=ON\n"));
   EXPECT_THAT(outcome.output, HasSubstr("cmake --build build-trixie\nctest --test-dir build-trixie "));
   EXPECT_THAT(outcome.output, EndsWith(" -L ^unit$\n"));
-  EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie", "-R", "kv"}).output, Not(HasSubstr("-L ^unit$")));
+  EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie", "-R", "kv"}).output,
+              AllOf(StartsWith("--with soak,torch\n"), Not(HasSubstr("-L ^unit$"))));
+  EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie", "--compiler", "clang"}).output,
+              AllOf(HasSubstr("-B build-trixie-clang -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ "),
+                    HasSubstr("ctest --test-dir build-trixie-clang ")));
   tree_.programs().add("ctest", "exit 8");
   EXPECT_EQ(tree_.run("test.sh", {"--root", "trixie"}).exit.code, 8);
 }
 
 TEST_F(RunTests, WithoutARootAreSkipped) {
-  StandIns::write(tree_.file("scripts/debian-root.sh"), "echo 'skipped: no root here' >&2; exit 77");
   const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
   EXPECT_EQ(outcome.exit.code, 77);
   EXPECT_THAT(outcome.output, HasSubstr("skipped: no root here"));
@@ -134,6 +143,8 @@ TEST_F(RunTests, WithoutARootAreSkipped) {
 
 // The real script, of a user who is not root.
 TEST_F(RunTests, SayWhyThereIsNoRoot) {
+  std::filesystem::copy_file(GBA_SOURCE_DIR "/scripts/debian-root.sh", tree_.file("scripts/debian-root.sh"),
+                             std::filesystem::copy_options::overwrite_existing);
   tree_.programs().add("id", "echo 1000");
   EXPECT_EQ(tree_.run("test.sh", {"--root", "trixie"}).exit.code, 77);
   EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie"}).output,

@@ -144,7 +144,7 @@ TEST_F(ReleaseRow, OfABuildForArm64HasTheVersionsOfItsPackages) {
   EXPECT_THAT(found, Contains("1.14.0"));
 }
 
-TEST_F(ReleaseRow, ReplacesThatOfTheSameReleaseAndArchitecture) {
+TEST_F(ReleaseRow, ReplacesThatOfTheSameReleaseArchitectureAndCompiler) {
   const std::string head = "# Releases\n\n| release | architecture | rest |\n|---|---|---|\n";
   write("docs/install.md", head + "| Debian 99 (none) | x86_64 | old |\n\n| x | x86_64 |\n");
   const std::string printed = tree_.run("versions.sh").output;
@@ -155,6 +155,12 @@ TEST_F(ReleaseRow, ReplacesThatOfTheSameReleaseAndArchitecture) {
   const std::string newer = tree_.run("versions.sh", {"--update", tree_.file("build")}).output;
   EXPECT_EQ(test_support::manual(tree_.file("docs/install.md")),
             head + "| Debian 99 (none) | x86_64 | old |\n" + newer + "\n| x | x86_64 |\n");
+  write("build/CMakeFiles/3.25.1/CMakeCXXCompiler.cmake",
+        "set(CMAKE_CXX_COMPILER_ID \"Clang\")\nset(CMAKE_CXX_COMPILER_VERSION \"14.0.6\")\n");
+  const std::string another = tree_.run("versions.sh", {"--update"}).output;
+  EXPECT_THAT(another, HasSubstr("| clang 14.0.6 |"));
+  EXPECT_EQ(test_support::manual(tree_.file("docs/install.md")),
+            head + "| Debian 99 (none) | x86_64 | old |\n" + newer + another + "\n| x | x86_64 |\n");
 }
 
 TEST_F(ReleaseRow, NeedsATable) {
@@ -187,11 +193,12 @@ TEST(TableOfReleases, AgreesWithTheScriptHere) {
   const Row here = cells(outcome.output);
   ASSERT_THAT(here, SizeIs(kCells)) << outcome.output;
   const auto table = rows(test_support::manual(GBA_SOURCE_DIR "/docs/install.md"));
-  const auto same = std::find_if(table.begin(), table.end(), [&](const Row& row) {
-    return row.size() == kCells && row[kRelease] == here[kRelease] && row[kArchitecture] == here[kArchitecture];
-  });
   const auto compiler = [](const Row& row) { return row[kCompiler].substr(0, row[kCompiler].find(' ')); };
-  if (same == table.end() || compiler(*same) != compiler(here)) {
+  const auto same = std::find_if(table.begin(), table.end(), [&](const Row& row) {
+    return row.size() == kCells && row[kRelease] == here[kRelease] && row[kArchitecture] == here[kArchitecture] &&
+           compiler(row) == compiler(here);
+  });
+  if (same == table.end()) {
     GTEST_SKIP() << "the table has no row of " << outcome.output;
   }
   for (std::size_t cell = kCompiler; cell <= kSlurm; ++cell) {
