@@ -33,29 +33,51 @@ int yama_scope() {
   return file ? scope : -1;
 }
 
-/// Where a copy of blocks has got to.
+/// One piece of a copy, at both ends.
+struct Piece {
+  std::byte* here;
+  std::uint64_t there;
+  std::size_t size;
+};
+
+/// The pieces of a copy of blocks.
+struct BlockAt {
+  std::byte* here;
+  std::uint64_t there;
+  const CopyBlocks& blocks;
+
+  Piece operator()(std::size_t index) const {
+    return {here + index * blocks.here_step, there + index * blocks.there_step, blocks.block};
+  }
+  [[nodiscard]] std::size_t count() const { return blocks.block == 0 ? 0 : blocks.count; }
+};
+
+/// Where a copy has got to.
 struct Progress {
-  std::size_t index = 0;  // of the block
+  std::size_t index = 0;  // of the piece
   std::size_t done = 0;   // bytes of it
 
-  void advance(std::size_t bytes, std::size_t block) {
-    const std::size_t all = done + bytes;
-    index += all / block;
-    done = all % block;
+  template <typename PieceAt>
+  void advance(std::size_t bytes, PieceAt piece_at) {
+    for (done += bytes; done != 0 && done >= piece_at(index).size; ++index) {
+      done -= piece_at(index).size;
+    }
   }
 };
 
-/// The next pieces of the copy, at both ends.
+/// The next pieces of a copy, for one system call.
 class Pieces {
  public:
-  Pieces(std::byte* here, std::uint64_t there, const CopyBlocks& blocks, Progress at) {
-    for (std::size_t bytes = 0; count_ < kPieces && at.index < blocks.count && bytes < kMostAtOnce; ++count_) {
-      const std::size_t size = std::min(blocks.block - at.done, kMostAtOnce - bytes);
-      here_[count_] = {here + at.index * blocks.here_step + at.done, size};
+  template <typename PieceAt>
+  Pieces(std::size_t count, PieceAt piece_at, Progress at) {
+    for (std::size_t bytes = 0; count_ < kPieces && at.index < count && bytes < kMostAtOnce; ++count_) {
+      const Piece piece = piece_at(at.index);
+      const std::size_t size = std::min(piece.size - at.done, kMostAtOnce - bytes);
+      here_[count_] = {piece.here + at.done, size};
       // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
-      there_[count_] = {reinterpret_cast<void*>(there + at.index * blocks.there_step + at.done), size};
+      there_[count_] = {reinterpret_cast<void*>(piece.there + at.done), size};
       bytes += size;
-      at.advance(size, blocks.block);
+      at = {at.index + 1, 0};
     }
   }
   [[nodiscard]] const iovec* here() const { return here_.data(); }
@@ -90,14 +112,14 @@ Result<ProcessMemory> ProcessMemory::open(pid_t process) {
   return ProcessMemory(process, std::move(handle));
 }
 
-template <typename Call>
-std::errc ProcessMemory::copy(Call call, std::byte* here, std::uint64_t there, const CopyBlocks& blocks) const {
-  for (Progress at; blocks.block != 0 && at.index < blocks.count;) {
+template <typename Call, typename PieceAt>
+std::errc ProcessMemory::copy(Call call, std::size_t count, PieceAt piece_at) const {
+  for (Progress at; at.index < count;) {
     pollfd end{handle_.get(), POLLIN, 0};
     if (::poll(&end, 1, 0) > 0) {
       return std::errc::owner_dead;
     }
-    const Pieces pieces(here, there, blocks, at);
+    const Pieces pieces(count, piece_at, at);
     const ssize_t copied = call(process_, pieces.here(), pieces.count(), pieces.there(), pieces.count(), 0UL);
     if (copied < 0) {
       return error_of(errno);
@@ -105,18 +127,27 @@ std::errc ProcessMemory::copy(Call call, std::byte* here, std::uint64_t there, c
     if (copied == 0) {
       return std::errc::bad_address;
     }
-    at.advance(static_cast<std::size_t>(copied), blocks.block);
+    at.advance(static_cast<std::size_t>(copied), piece_at);
   }
   return {};
 }
 
 std::errc ProcessMemory::read(void* here, std::uint64_t there, const CopyBlocks& blocks) const {
-  return copy(::process_vm_readv, static_cast<std::byte*>(here), there, blocks);
+  const BlockAt block_at{static_cast<std::byte*>(here), there, blocks};
+  return copy(::process_vm_readv, block_at.count(), block_at);
 }
 
 std::errc ProcessMemory::write(std::uint64_t there, const void* here, const CopyBlocks& blocks) const {
   // The call only reads what is here.
-  return copy(::process_vm_writev, static_cast<std::byte*>(const_cast<void*>(here)), there, blocks);
+  const BlockAt block_at{static_cast<std::byte*>(const_cast<void*>(here)), there, blocks};
+  return copy(::process_vm_writev, block_at.count(), block_at);
+}
+
+std::errc ProcessMemory::write(std::span<const CopyPiece> pieces) const {
+  return copy(::process_vm_writev, pieces.size(), [pieces](std::size_t index) {
+    const CopyPiece& piece = pieces[index];
+    return Piece{static_cast<std::byte*>(const_cast<void*>(piece.here)), piece.there, piece.size};
+  });
 }
 
 std::string copy_advice() {

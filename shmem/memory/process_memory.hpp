@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,6 +24,13 @@ struct CopyBlocks {
   std::size_t count = 1;
 };
 
+/// `size` bytes, anywhere on both sides.
+struct CopyPiece {
+  std::uint64_t there = 0;
+  const void* here = nullptr;
+  std::size_t size = 0;
+};
+
 /// Thread-safe. Addresses `there` are those of the other process. Errors: owner_dead, bad_address (not mapped there),
 /// permission_denied. Another process that gets the number of one that has ended is not accessed.
 class ProcessMemory {
@@ -32,11 +40,13 @@ class ProcessMemory {
 
   [[nodiscard]] std::errc read(void* here, std::uint64_t there, const CopyBlocks& blocks) const;
   [[nodiscard]] std::errc write(std::uint64_t there, const void* here, const CopyBlocks& blocks) const;
+  /// After an error any of the pieces may have been written. REQUIRES: no piece is empty.
+  [[nodiscard]] std::errc write(std::span<const CopyPiece> pieces) const;
 
  private:
   ProcessMemory(pid_t process, base::UniqueFd handle) : process_(process), handle_(std::move(handle)) {}
-  template <typename Call>
-  std::errc copy(Call call, std::byte* here, std::uint64_t there, const CopyBlocks& blocks) const;
+  template <typename Call, typename PieceAt>
+  std::errc copy(Call call, std::size_t count, PieceAt piece_at) const;
 
   pid_t process_;
   base::UniqueFd handle_;

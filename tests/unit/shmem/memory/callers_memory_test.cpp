@@ -251,6 +251,37 @@ TEST(ProcessMemory, IsCopiedInBlocks) {
   EXPECT_EQ(memory[0], std::byte{0});  // of this process
 }
 
+TEST(ProcessMemory, IsWrittenInPieces) {
+  if (!copies_memory()) {
+    GTEST_SKIP() << "process_vm_writev is not available";
+  }
+  std::vector<std::byte> memory(100'000);
+  const auto there = reinterpret_cast<std::uintptr_t>(memory.data());
+  const Child child(memory);
+  const auto process = ProcessMemory::open(child.pid());
+  ASSERT_TRUE(process) << process.error().text;
+  std::vector<std::byte> data(4096);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<std::byte>(i * 7);
+  }
+  // More pieces than one system call takes, of 1 to 16 bytes, from the end to the beginning.
+  std::vector<CopyPiece> pieces;
+  for (std::size_t i = 2500; i-- > 0;) {
+    pieces.push_back({there + 40 * i, &data[i], 1 + i % 16});
+  }
+  ASSERT_EQ(process->write(pieces), std::errc{});
+  std::vector<std::byte> all(memory.size());
+  ASSERT_EQ(process->read(all.data(), there, {.block = all.size()}), std::errc{});
+  for (std::size_t i = 0; i < 2500; ++i) {
+    ASSERT_EQ(std::memcmp(&all[40 * i], &data[i], 1 + i % 16), 0) << i;
+    ASSERT_EQ(all[40 * i + 1 + i % 16], std::byte{0});
+  }
+  EXPECT_EQ(process->write({}), std::errc{});
+  // The kernel stops at the piece that is not there.
+  pieces[1].there = kPage;
+  EXPECT_EQ(process->write(std::span(pieces).first(3)), std::errc::bad_address);
+}
+
 TEST(ProcessMemory, ThatIsNotThereIsAnError) {
   if (!copies_memory()) {
     GTEST_SKIP() << "process_vm_readv is not available";
