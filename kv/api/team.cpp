@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstring>
 #include <limits>
 
+#include "shmem/api/copied.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/team/spanning_team.hpp"
 
@@ -99,6 +102,31 @@ class LibraryTeam final : public kv::OperatorTeam {
   [[nodiscard]] std::string why_ended() const override { return job_.bootstrap->aborted().value_or(""); }
   Result<void> sync() override { return team_.sync(); }
 
+  [[nodiscard]] bool is_mapped(const void* mine) const override {
+    const auto found = job_.registered->find(mine);
+    return !found || job_.registered->is_mapped(*found);
+  }
+  [[nodiscard]] bool is_private(const void* mine, int pe) const override {
+    return private_copy(mine, pe >= 0 && pe < map_.size ? job_.nodes.number(map_.pe(pe)) : -1).memory != nullptr;
+  }
+  Result<void> write_private(int pe, std::span<const Piece> pieces) override {
+    const int number = job_.nodes.number(map_.pe(pe));
+    const ProcessMemory* process = nullptr;
+    std::array<CopyPiece, kMostPieces> there;
+    std::size_t count = 0;
+    for (const Piece& piece : pieces) {
+      const PrivateCopy copy = private_copy(piece.to, number);
+      if (copy.memory == nullptr) {  // of a cache whose K and V are memory of different kinds
+        std::memcpy(job_.translate(piece.to, number), piece.from, piece.size);
+        continue;
+      }
+      process = &*copy.memory->process;
+      there[count++] = {copy.memory->address + copy.offset, piece.from, piece.size};
+    }
+    const std::errc error = process != nullptr ? process->write(std::span(there).first(count)) : std::errc{};
+    return error == std::errc{} ? Result<void>{} : copy_failure(job_, number, error);
+  }
+
   [[nodiscard]] bool has_remote(const void* mine, std::size_t bytes, int pe) const override {
     return job_.locate_remote(mine, bytes, map_.pe(pe)).has_value();
   }
@@ -134,6 +162,15 @@ class LibraryTeam final : public kv::OperatorTeam {
   }
   [[nodiscard]] bool is_on_other_node(int pe) const override {
     return pe >= 0 && pe < map_.size && job_.nodes.number(map_.pe(pe)) < 0;
+  }
+  /// Another PE's private memory, and the place of `mine` in it; nullptr: it is mapped, or not there.
+  struct PrivateCopy {
+    const Registration::Copy* memory = nullptr;
+    std::size_t offset = 0;
+  };
+  [[nodiscard]] PrivateCopy private_copy(const void* mine, int number) const {
+    const auto found = number >= 0 ? job_.registered->find(mine) : std::nullopt;
+    return found ? PrivateCopy{job_.registered->copied(*found, number), found->offset} : PrivateCopy{};
   }
   [[nodiscard]] Result<RemotePlace> locate(const void* mine, std::size_t bytes, int pe) const {
     const auto place = job_.locate_remote(mine, bytes, map_.pe(pe));

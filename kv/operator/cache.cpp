@@ -97,8 +97,8 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
 
 Error no_cache(int pe) {
   return invalid(fmt::format(
-      "PE {} has no such cache: symmetric global variables are those of one program, and registered memory must be a "
-      "shared mapping on all PEs (shmemx_memory_register with the descriptor of a memfd)",
+      "PE {} has no such cache: symmetric global variables are those of one program, and a PE that has taken the place "
+      "of another one has no registered memory (call shmemx_memory_register again)",
       pe));
 }
 
@@ -138,7 +138,15 @@ Result<CheckedCache> check_cache(const Cache& cache, const OperatorTeam& team) {
   if (layout->apart && overlap(cache.place.k, cache.place.v, bytes)) {
     return invalid(fmt::format("the cache's k and v, {} bytes each, overlap", bytes));
   }
-  return CheckedCache{.layout = *layout, .place = cache.place, .digest = digest_of(cache, team)};
+  return CheckedCache{.layout = *layout,
+                      .place = cache.place,
+                      .digest = digest_of(cache, team),
+                      .mapped = team.is_mapped(cache.place.k) && (!layout->apart || team.is_mapped(cache.place.v))};
+}
+
+bool takes_puts(const CheckedCache& cache, const OperatorTeam& team, int pe) {
+  return team.is_remote(pe) || (!cache.mapped && (team.is_private(cache.place.k, pe) ||
+                                                  (cache.layout.apart && team.is_private(cache.place.v, pe))));
 }
 
 Result<CachePlace> cache_of(const CheckedCache& cache, const OperatorTeam& team, int pe) {
@@ -147,6 +155,9 @@ Result<CachePlace> cache_of(const CheckedCache& cache, const OperatorTeam& team,
     const bool exists =
         team.has_remote(cache.place.k, bytes, pe) && (!cache.layout.apart || team.has_remote(cache.place.v, bytes, pe));
     return exists ? Result<CachePlace>(cache.place) : no_cache(pe);
+  }
+  if (takes_puts(cache, team, pe)) {
+    return cache.place;
   }
   const CachePlace place{team.translate(cache.place.k, pe),
                          cache.layout.apart ? team.translate(cache.place.v, pe) : nullptr};

@@ -59,10 +59,14 @@ struct CheckedCache {
   Layout layout{};
   CachePlace place{};
   std::uint64_t digest = 0;  // of shape and place: equal on PEs that name the same cache
+  bool mapped = true;        // on all PEs: loads and stores reach the caches of a node. The same on all PEs
 };
 Result<CheckedCache> check_cache(const Cache& cache, const OperatorTeam& team);
 
-/// Where the same cache of `pe` begins; for a remote PE this PE's own place, by which OperatorTeam names the other.
+/// `pe` gets blocks by puts (remote.hpp, private_puts.hpp), not by stores.
+bool takes_puts(const CheckedCache& cache, const OperatorTeam& team, int pe);
+
+/// Where the same cache of `pe` begins; if `pe` takes puts, this PE's own place, by which OperatorTeam names the other.
 /// Error: `pe` has no such cache, as with a global variable of another program.
 Result<CachePlace> cache_of(const CheckedCache& cache, const OperatorTeam& team, int pe);
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <system_error>
 
@@ -69,6 +70,22 @@ class OperatorTeam {
   }
   /// Collective: returns when all PEs of the team have called it.
   virtual Result<void> sync() = 0;
+
+  // Memory that PEs have registered and that is private to their processes. Only copies of the kernel reach it.
+  /// No PE of the job has `mine` as private memory. The same on all PEs.
+  [[nodiscard]] virtual bool is_mapped(const void* mine) const = 0;
+  /// Another PE of this node has it so. False for numbers that are not PEs.
+  [[nodiscard]] virtual bool is_private(const void* mine, int pe) const = 0;
+  /// `to` is an object of this PE, within one registered memory or elsewhere in symmetric memory.
+  struct Piece {
+    std::byte* to;
+    const std::byte* from;
+    std::size_t size;
+  };
+  static constexpr std::size_t kMostPieces = 256;
+  /// Copies up to kMostPieces pieces, none of them empty, into memory of `pe`, a PE of this node. They have arrived
+  /// when it returns. After an Error any of them may have.
+  virtual Result<void> write_private(int pe, std::span<const Piece> pieces) = 0;
 
   // The rest is for teams that span nodes, and for remote PEs.
   /// The bytes are in symmetric memory of `pe` as well.

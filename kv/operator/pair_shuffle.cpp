@@ -68,6 +68,7 @@ Result<PairShuffle::Prepared> PairShuffle::prepare(const PairPlan& plan, const C
   return Prepared{.role = table.role(team_.me()),
                   .pairing = pairing_with(partner),
                   .copies = *std::move(copies),
+                  .takes_puts = takes_puts(*checked, team_, partner),
                   .blocks = plan.own()->moves().size(),
                   .digest = plan.digest() ^ checked->digest,
                   .senders = table.senders()};
@@ -117,9 +118,9 @@ Result<void> PairShuffle::run(const PairPlan& plan, const Cache& cache) {
 }
 
 /// The calling thread does all the waiting. The others are woken to copy.
-Report PairShuffle::shuffle(const Prepared& call) {
+Result<Report> PairShuffle::shuffle(const Prepared& call) {
   if (call.role == Role::kIdle) {
-    return {};
+    return Report{};
   }
   CoreGroup::Check watch = team_.watch(call.pairing.partner);
   SoloCore caller{policy_, watch};
@@ -135,17 +136,36 @@ Report PairShuffle::shuffle(const Prepared& call) {
   return report;
 }
 
-Report PairShuffle::send(SoloCore<CoreGroup::Check>& caller, const Prepared& call) {
+Result<Report> PairShuffle::send(SoloCore<CoreGroup::Check>& caller, const Prepared& call) {
   const Report report = hear_ready(caller, call.pairing);
   if (report.stage == Report::Stage::kDone && hear_digest(caller, call.pairing) != call.digest) {
     say_not_sent(caller, call.pairing, kDifferent);
-    return {Report::Stage::kPartnerFailed, kDifferent};
+    return Report{Report::Stage::kPartnerFailed, kDifferent};
   }
   if (report.stage != Report::Stage::kDone) {
     say_not_sent(caller, call.pairing, report.error);
     return report;
   }
+  if (call.takes_puts) {
+    const auto sent = put(caller, call);
+    return sent ? Result<Report>(report) : sent.error();
+  }
   copy(caller, call);
+  return report;
+}
+
+/// Into private memory, by the calling thread.
+Result<void> PairShuffle::put(SoloCore<CoreGroup::Check>& caller, const Prepared& call) {
+  PrivatePuts puts(team_);
+  call.copies.share(0, 1, [&](std::byte* to, const std::byte* from, std::size_t size) {
+    puts.add(call.pairing.partner, to, from, size);
+  });
+  const Result<void>& sent = puts.finish();
+  if (!sent) {
+    say_not_sent(caller, call.pairing, sent.error().code);
+    return sent;
+  }
+  say_done_by_all(caller, call.pairing);
   return {};
 }
 
@@ -153,9 +173,7 @@ void PairShuffle::copy(SoloCore<CoreGroup::Check>& caller, const Prepared& call)
   copier_.use_one_core(call.senders >= team_.processors());
   if (copier_.uses_one_core(call.copies.bytes())) {
     copier_.copy(call.copies);
-    for (int core = call.pairing.cores - 1; core >= 0; --core) {
-      say_done(caller, call.pairing, core);  // the last one first, as in say_not_sent()
-    }
+    say_done_by_all(caller, call.pairing);
     return;
   }
   copier_.group().run([this, &call](ThreadCore& core) {

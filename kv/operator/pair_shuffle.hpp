@@ -7,6 +7,7 @@
 #include "kv/operator/copier.hpp"
 #include "kv/operator/pair_plan.hpp"
 #include "kv/operator/pair_steps.hpp"
+#include "kv/operator/private_puts.hpp"
 #include "kv/operator/remote.hpp"
 
 namespace shmem::kv {
@@ -35,6 +36,7 @@ class PairShuffle {
     Role role = Role::kIdle;
     Pairing pairing{};
     CopyList copies{};
+    bool takes_puts = false;  // the partner
     std::size_t blocks = 0;
     std::uint64_t digest = 0;
     int senders = 0;  // in all pairs
@@ -45,9 +47,10 @@ class PairShuffle {
   [[nodiscard]] PartnerWords words_of(int pe) const;
   [[nodiscard]] Pairing pairing_with(int partner) const;
   void tell_partner(const PairTable& table, std::errc error) const;
-  Report shuffle(const Prepared& call);
+  Result<Report> shuffle(const Prepared& call);
   void copy(SoloCore<CoreGroup::Check>& caller, const Prepared& call);
-  Report send(SoloCore<CoreGroup::Check>& caller, const Prepared& call);
+  Result<Report> send(SoloCore<CoreGroup::Check>& caller, const Prepared& call);
+  Result<void> put(SoloCore<CoreGroup::Check>& caller, const Prepared& call);
   Result<Report> shuffle_remote(const Prepared& call);
   Result<Report> receive_remote(SoloCore<CoreGroup::Check>& caller, RemotePartner& partner, const Prepared& call);
   Result<Report> send_remote(SoloCore<CoreGroup::Check>& caller, RemotePartner& partner, const Prepared& call);

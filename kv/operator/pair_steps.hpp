@@ -127,6 +127,14 @@ void say_done(C& core, const Pairing& pairing, int index) {
   signal_set(core, done_word(pairing.theirs, pairing.me, index, pairing.cores), word_value(pairing.count));
 }
 
+/// The same of all cores.
+template <Core C>
+void say_done_by_all(C& core, const Pairing& pairing) {
+  for (int index = pairing.cores - 1; index >= 0; --index) {
+    say_done(core, pairing, index);  // the last one first, as in say_not_sent()
+  }
+}
+
 /// Tells the receiver that nothing was sent, even if it has not yet read this sender's last words.
 template <Core C>
 void say_not_sent(C& core, const Pairing& pairing, std::errc status) {

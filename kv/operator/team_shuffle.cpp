@@ -9,33 +9,30 @@
 #include <new>
 
 namespace shmem::kv {
-namespace {
 
 /// Finds the caches of PEs, once for successive moves to the same PE.
-class CacheFinder {
+class TeamShuffle::Destinations {
  public:
-  CacheFinder(const CheckedCache& cache, const OperatorTeam& team) : cache_(cache), team_(team) {}
+  Destinations(const CheckedCache& cache, const OperatorTeam& team) : cache_(cache), team_(team) {}
 
-  Result<std::byte*> find(std::int64_t pe) {
+  Result<Destination> find(std::int64_t pe) {
     if (pe != pe_) {
       const auto place = cache_of(cache_, team_, static_cast<int>(pe));
       if (!place) {
         return place.error();
       }
       pe_ = pe;
-      k_ = place->k;
+      found_ = {place->k, takes_puts(cache_, team_, static_cast<int>(pe))};
     }
-    return k_;
+    return found_;
   }
 
  private:
   const CheckedCache& cache_;
   const OperatorTeam& team_;
   std::int64_t pe_ = -1;
-  std::byte* k_ = nullptr;
+  Destination found_{};
 };
-
-}  // namespace
 
 std::vector<StagingPass> staging_passes(const Layout& layout, std::size_t blocks, std::size_t room) {
   if (blocks == 0) {
@@ -76,9 +73,10 @@ Result<TeamShuffle::Prepared> TeamShuffle::prepare(const MovePlan* plan, const C
                 .cleared = plan->cleared(team_.me()),
                 .clears = plan->clears(),
                 .busy_on_node = std::min(plan->pes(), team_.size_on_node()),
-                .puts = RemotePuts(team_)};
+                .remote_puts = RemotePuts(team_),
+                .private_puts = PrivatePuts(team_)};
   std::vector<int> senders{team_.me()};
-  for (const int pe : plan->sources_of(team_.me())) {
+  for (const int pe : checked->mapped ? plan->sources_of(team_.me()) : std::vector<int>{}) {
     if (pe != team_.me() && !team_.is_remote(pe)) {
       senders.push_back(pe);
     }
@@ -90,7 +88,7 @@ Result<TeamShuffle::Prepared> TeamShuffle::prepare(const MovePlan* plan, const C
     }
     call.queues.push_back(*std::move(queue));
   }
-  if (auto ok = list_remote(*plan, call); !ok) {
+  if (auto ok = list_puts(*plan, call); !ok) {
     return ok.error();
   }
   if (auto ok = list_staged(*plan, call); !ok) {
@@ -99,7 +97,7 @@ Result<TeamShuffle::Prepared> TeamShuffle::prepare(const MovePlan* plan, const C
   return call;
 }
 
-/// The immediate moves of `pe`, a PE of this node, to PEs of this node.
+/// The immediate moves of `pe`, a PE of this node, to PEs of this node that take no puts.
 Result<CopyQueue> TeamShuffle::queue_of(const MovePlan& plan, const CheckedCache& cache, int pe) const {
   CopyQueue queue{
       .copies = CopyList{cache.layout, cache.place}, .own = pe == team_.me(), .taken = &proposal_of(pe).taken};
@@ -107,42 +105,47 @@ Result<CopyQueue> TeamShuffle::queue_of(const MovePlan& plan, const CheckedCache
   if (!from) {
     return from.error();
   }
-  CacheFinder caches{cache, team_};
+  Destinations destinations{cache, team_};
   const std::size_t chunk = cache.layout.chunk;
   for (const Move& move : plan.immediate(pe)) {
-    if (team_.is_remote(static_cast<int>(move.dst_pe))) {
-      continue;
-    }
-    const auto to = caches.find(move.dst_pe);
+    const auto to = destinations.find(move.dst_pe);
     if (!to) {
       return to.error();
     }
-    queue.copies.add(*to + static_cast<std::size_t>(move.dst_block) * chunk,
+    if (to->takes_puts) {
+      continue;
+    }
+    queue.copies.add(to->k + static_cast<std::size_t>(move.dst_block) * chunk,
                      from->k + static_cast<std::size_t>(move.src_block) * chunk, chunk);
   }
   return queue;
 }
 
-Result<void> TeamShuffle::list_remote(const MovePlan& plan, Prepared& call) const {
-  if (!team_.spans_nodes()) {
+Result<void> TeamShuffle::list_puts(const MovePlan& plan, Prepared& call) const {
+  const CheckedCache& cache = call.cache;
+  if (!has_puts(cache)) {
     return {};
   }
-  const CheckedCache& cache = call.cache;
+  if (!cache.mapped) {
+    call.private_puts.reserve();
+  }
+  Destinations destinations{cache, team_};
   const std::size_t chunk = cache.layout.chunk;
   for (const Move& move : plan.immediate(team_.me())) {
-    const int pe = static_cast<int>(move.dst_pe);
-    if (!team_.is_remote(pe)) {
+    const auto to = destinations.find(move.dst_pe);
+    if (!to) {
+      return to.error();
+    }
+    if (!to->takes_puts) {
       continue;
     }
     // Moves are sorted by source, destination PE and block.
-    if (call.remote.empty() || call.remote.back().pe != pe) {
-      if (const auto place = cache_of(cache, team_, pe); !place) {
-        return place.error();
-      }
-      call.remote.push_back({pe, CopyList{cache.layout, cache.place}});
+    const int pe = static_cast<int>(move.dst_pe);
+    if (call.put.empty() || call.put.back().pe != pe) {
+      call.put.push_back({pe, CopyList{cache.layout, cache.place}});
     }
-    call.remote.back().copies.add(cache.place.k + static_cast<std::size_t>(move.dst_block) * chunk,
-                                  cache.place.k + static_cast<std::size_t>(move.src_block) * chunk, chunk);
+    call.put.back().copies.add(to->k + static_cast<std::size_t>(move.dst_block) * chunk,
+                               cache.place.k + static_cast<std::size_t>(move.src_block) * chunk, chunk);
   }
   return {};
 }
@@ -153,9 +156,9 @@ Result<void> TeamShuffle::list_staged(const MovePlan& plan, Prepared& call) {
   if (call.staged.empty()) {
     return {};  // with the passes, because this PE takes part in the others' syncs
   }
-  CacheFinder caches{call.cache, team_};
+  Destinations destinations{call.cache, team_};
   for (const Move& move : call.staged) {
-    const auto to = caches.find(move.dst_pe);
+    const auto to = destinations.find(move.dst_pe);
     if (!to) {
       return to.error();
     }
@@ -182,7 +185,7 @@ Result<void> TeamShuffle::run(const MovePlan* plan, const Cache& cache) {
     return failure(ok.error());
   }
   if (auto ok = shuffle(*call); !ok) {
-    if (team_.spans_nodes()) {
+    if (has_puts(call->cache)) {
       broken_ = ok.error();
     }
     return failure(ok.error());
@@ -196,6 +199,7 @@ Result<void> TeamShuffle::agree(const MovePlan* plan, const Result<Prepared>& mi
   proposal.plan.store(mine ? plan->digest() : 0, std::memory_order_relaxed);
   proposal.cache.store(mine ? mine->cache.digest : 0, std::memory_order_relaxed);
   proposal.taken.reset();
+  proposal.failed.store(0, std::memory_order_relaxed);
   auto synced = sync_proposals(mine, proposal);
   if (!synced) {
     // This PE has arrived, so that a late PE may complete the sync. It must not begin without this one.
@@ -267,9 +271,9 @@ Result<void> TeamShuffle::compare() const {
 }
 
 Result<void> TeamShuffle::shuffle(Prepared& call) {
-  for (const RemoteCopies& to_pe : call.remote) {
+  for (const PutCopies& to_pe : call.put) {
     to_pe.copies.share(
-        0, 1, [&](std::byte* to, const std::byte* from, std::size_t size) { call.puts.add(to_pe.pe, to, from, size); });
+        0, 1, [&](std::byte* to, const std::byte* from, std::size_t size) { put(call, to_pe.pe, to, from, size); });
   }
   copier_.use_one_core(call.busy_on_node >= team_.processors());
   copier_.copy(call.queues);
@@ -288,37 +292,20 @@ Result<void> TeamShuffle::shuffle(Prepared& call) {
   return sync_puts(call);
 }
 
-/// A sync after which all earlier puts have arrived, or all PEs have an Error.
-Result<void> TeamShuffle::sync_puts(Prepared& call) {
-  if (!team_.spans_nodes()) {
-    return team_.sync();
-  }
-  const Result<void>& sent = call.puts.finish();
-  const auto vote = team_.sync_willing(sent.has_value());
-  if (!sent || !vote) {
-    return sent ? vote.error() : sent.error();
-  }
-  if (!vote->willing) {
-    return fail(std::errc::connection_aborted,
-                fmt::format("PE {} could not send its blocks to another node (its own message says why)", vote->other));
-  }
-  return {};
-}
-
 Result<void> TeamShuffle::pass_staged(Prepared& call, const StagingPass& pass) {
   const Layout& layout = call.cache.layout;
   call.stage.clear();
   call.write.clear();
   std::byte* staged = staging_.data();
   for (std::size_t i = 0; i < call.staged.size(); ++i) {
-    const bool remote = team_.is_remote(static_cast<int>(call.staged[i].dst_pe));
+    const auto& [k, by_put] = call.destinations[i];
     const auto source = static_cast<std::size_t>(call.staged[i].src_block) * layout.chunk + pass.offset;
     const auto destination = static_cast<std::size_t>(call.staged[i].dst_block) * layout.chunk + pass.offset;
     for (std::size_t plane = pass.first_plane; plane < pass.first_plane + pass.planes; ++plane) {
       std::byte* here = layout.plane(call.cache.place, plane);
       call.stage.add(staged, here + source, pass.size);
-      if (!remote) {
-        call.write.add(call.destinations[i] + (here - call.cache.place.k) + destination, staged, pass.size);
+      if (!by_put) {
+        call.write.add(k + (here - call.cache.place.k) + destination, staged, pass.size);
       }
       staged += pass.size;
     }
@@ -330,28 +317,9 @@ Result<void> TeamShuffle::pass_staged(Prepared& call, const StagingPass& pass) {
   }
   put_staged(call, pass);
   copier_.copy(call.write);
-  // The next pass uses the staging memory again.
-  call.puts.finish();
+  // The next pass uses the staging memory again. An Error is also that of the next sync.
+  (void)finish_puts(call);
   return {};
-}
-
-/// The remote part of a pass, from the staging memory that pass_staged() has filled.
-void TeamShuffle::put_staged(Prepared& call, const StagingPass& pass) {
-  if (!team_.spans_nodes()) {
-    return;
-  }
-  const Layout& layout = call.cache.layout;
-  const std::byte* staged = staging_.data();
-  for (const Move& move : call.staged) {
-    const int pe = static_cast<int>(move.dst_pe);
-    const auto destination = static_cast<std::size_t>(move.dst_block) * layout.chunk + pass.offset;
-    for (std::size_t plane = pass.first_plane; plane < pass.first_plane + pass.planes; ++plane) {
-      if (team_.is_remote(pe)) {
-        call.puts.add(pe, layout.plane(call.cache.place, plane) + destination, staged, pass.size);
-      }
-      staged += pass.size;
-    }
-  }
 }
 
 /// The cores take the chunks in turn.

@@ -62,8 +62,8 @@ def register(array: Any, fd: int = -1, offset: int = 0) -> None:
 
     Afterwards it can be a part of a :class:`Cache`. The memory is a shared mapping: an array in
     ``multiprocessing.shared_memory``, a tensor after ``share_memory_()``, or one of a memfd. The library finds the file;
-    or ``fd`` is its descriptor, and ``offset`` the place of the array in it. Other memory is accepted, but blocks of it
-    move between nodes only. The array is kept alive until :func:`unregister` or :func:`finalize`.
+    or ``fd`` is its descriptor, and ``offset`` the place of the array in it. Other memory is accepted too, but its blocks
+    move more slowly between the PEs of a node. The array is kept alive until :func:`unregister` or :func:`finalize`.
 
     Raises ValueError, PermissionError or another OSError, on all PEs, which names the PE: for memory that is not
     contiguous or read-only, sizes that differ, memory that is registered already, or another ``fd``.

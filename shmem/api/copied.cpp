@@ -19,25 +19,26 @@ ThereAt there_at(const Peer& peer, const void* mine) {
 }
 
 void check(const Peer& peer, std::errc error) {
-  if (error == std::errc{}) {
-    return;
-  }
-  const std::string whose =
-      fmt::format("the kernel cannot copy registered memory of {}", describe_pe(peer.runtime.job(), peer.number));
-  switch (error) {
-    case std::errc::owner_dead:
-      end_job(peer.runtime, peer.call, Error{error, whose + ": its process has ended"});
-    case std::errc::bad_address:
-      end_job(peer.runtime, peer.call,
-              Error{error, whose + ": it is not mapped any more; unregister memory before it is given back"});
-    case std::errc::permission_denied:
-      end_job(peer.runtime, peer.call, Error{error, whose + ": " + copy_advice()});
-    default:
-      end_job(peer.runtime, peer.call, Error{error, whose + ": " + std::make_error_code(error).message()});
+  if (error != std::errc{}) {
+    end_job(peer.runtime, peer.call, copy_failure(peer.runtime.job(), peer.number, error));
   }
 }
 
 }  // namespace
+
+Error copy_failure(const Job& job, int pe, std::errc error) {
+  const std::string whose = fmt::format("the kernel cannot copy registered memory of {}: ", describe_pe(job, pe));
+  switch (error) {
+    case std::errc::owner_dead:
+      return {error, whose + "its process has ended"};
+    case std::errc::bad_address:
+      return {error, whose + "it is not mapped any more; unregister memory before it is given back"};
+    case std::errc::permission_denied:
+      return {error, whose + copy_advice()};
+    default:
+      return {error, whose + std::make_error_code(error).message()};
+  }
+}
 
 void put_copied(const Peer& peer, const void* dest, const void* source, const CopyBlocks& blocks) {
   const ThereAt there = there_at(peer, dest);

@@ -8,6 +8,9 @@
 
 namespace shmem::api {
 
+/// Why the kernel has not copied registered memory of `pe`, a PE of this node by its number there.
+Error copy_failure(const Job& job, int pe, std::errc error);
+
 // `blocks`: `here` of this PE. End the job if the kernel refuses. REQUIRES: Peer::at_if_mapped has found nothing.
 [[gnu::cold]] void put_copied(const Peer& peer, const void* dest, const void* source, const CopyBlocks& blocks);
 [[gnu::cold]] void get_copied(const Peer& peer, void* dest, const void* source, const CopyBlocks& blocks);

@@ -153,7 +153,7 @@ SHMEM_API int shmemx_heap_stats(shmemx_heap_stats_t* stats) SHMEM_NOEXCEPT;
  * If it finds none, the memory is private to the process (malloc, MAP_PRIVATE), and the kernel copies it:
  * process_vm_readv and process_vm_writev, about a microsecond for each put and get, also of one word. Then atomic
  * operations, signals, locks and collective calls between PEs of one node are refused for it, shmem_ptr gives NULL, and
- * a cache of kv_shuffle may not be in it. PEs on other nodes reach all registered memory alike.
+ * shuffles of a cache in it are slower. PEs on other nodes reach all registered memory alike.
  *
  * The memory stays mapped, and its file is not made shorter, until it is unregistered: PEs that access what is not
  * there any more get SIGBUS, or end the job. (A seal F_SEAL_SHRINK makes sure of that.) Up to 240 memories at a time.

@@ -28,7 +28,8 @@ enum {
   SHMEMX_KV_LATENT = 4       /* k only: [layers][blocks]block: no V, as in multi-head latent attention */
 };
 
-/* A cache in symmetric memory, the same on all PEs of the team. */
+/* A cache in symmetric memory, the same on all PEs of the team. In registered memory that is private to the process of
+ * some PE (shmemx_memory_register), the kernel copies the blocks for that PE, and no PE helps another one to send. */
 typedef struct shmemx_kv_cache_t {
   void* k;
   void* v;              /* NULL except with SHMEMX_KV_APART */
@@ -190,12 +191,14 @@ SHMEM_API int shmemx_kv_op_destroy(shmemx_kv_op_t* op) SHMEM_NOEXCEPT;
  * A plan of pairs: only partners wait for each other. Returns when this PE's blocks have been sent or received, at once
  * if its pair is idle. An error of one partner is told to the other before anything moves.
  *
- * After a later error (a PE has died, or does not come in time) the destination blocks, with SHMEMX_KV_MOVE the source
- * blocks too, are undefined, and all others are unchanged. A PE that was copying when another one gave up may write to
- * destination blocks until its own call returns. The operator executes no more lists of moves then.
+ * After a later error (a PE has died, does not come in time, or the kernel does not copy into private memory) the
+ * destination blocks, with SHMEMX_KV_MOVE the source blocks too, are undefined, and all others are unchanged. A PE that
+ * was copying when another one gave up may write to destination blocks until its own call returns. The operator
+ * executes no more lists of moves then.
  * Errors: -EINVAL invalid plan, cache or op, or PEs that differ in plan or cache; -ECONNABORTED another PE's call
  * failed; -EBUSY a shuffle is started; -EPROTO the partner of a pair has made another number of calls; -ETIMEDOUT (see
- * SHMEM_BARRIER_TIMEOUT); -EOWNERDEAD a PE has died; -ECANCELED the job was ended; -ENOMEM.
+ * SHMEM_BARRIER_TIMEOUT); -EOWNERDEAD a PE has died; -EACCES, -EFAULT the kernel does not copy into private memory of a
+ * PE, or that is not mapped any more; -ECANCELED the job was ended; -ENOMEM.
  */
 SHMEM_API int shmemx_kv_shuffle(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
                                 const shmemx_kv_cache_t* cache) SHMEM_NOEXCEPT;

@@ -39,6 +39,11 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
   }
 }
 
+TEST(KvBadCalls, CopiesIntoUnmappedPrivateMemoryAreReportedOnAllPes) {
+  const Outcome outcome = test_support::run(oshrun(3, "off", {test_program("kv_private_pe")}), {}, Seconds{60});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
 /// All PEs end, although only SHMEM_BARRIER_TIMEOUT limits their waits.
 Outcome when_timed_out(const char* how) {
   Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_bad_calls_pe"), how}),

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that is killed while it shuffles, or one that must get an error and keep blocks that the plan does not write.
 //
-//   kv_killed_pe copy|move|cycle|pairs|phases VICTIM PERMILLE
+//   kv_killed_pe copy|move|cycle|pairs|phases VICTIM PERMILLE [private|mixed]
 //
-// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before.
+// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before. With a fourth argument caches
+// are in registered memory, which is private to the processes of all PEs, or of every second one.
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "tests/integration/kv/kv_objects.hpp"
+#include "tests/integration/shmem/registered_memory.hpp"
 
 namespace {
 
@@ -32,8 +35,9 @@ std::uint64_t word(const Slot& slot, std::int64_t part, std::size_t index) {
 struct Sight {
   std::string kind;
   int victim;
+  std::byte* memory;
   int me = shmem_my_pe(), pes = shmem_n_pes();
-  std::byte* memory = static_cast<std::byte*>(shmem_malloc(kShape.bytes()));
+  long* heap = static_cast<long*>(shmem_calloc(1, sizeof(long)));
 
   [[nodiscard]] std::uint64_t* words(std::int64_t part, const Slot& slot) const {
     const auto place = kv_model::place_of(kShape, part / 2, static_cast<int>(part % 2), slot.block);
@@ -66,10 +70,10 @@ struct Sight {
     return zero;
   }
 
-  [[nodiscard]] bool is_remote(int pe) const { return shmem_ptr(memory, pe) == nullptr; }
+  [[nodiscard]] bool can_read(int pe) const { return shmem_ptr(memory, pe) != nullptr; }
   [[nodiscard]] bool on_several_nodes() const {
     for (int pe = 0; pe < pes; ++pe) {
-      if (is_remote(pe)) {
+      if (shmem_ptr(heap, pe) == nullptr) {
         return true;
       }
     }
@@ -163,7 +167,7 @@ void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) 
   }
   check_blocks(sight, sight.me, error == 0);
   // A shuffle without an error is complete on all PEs, also on the one that was killed after it.
-  if (error == 0 && sight.kind != "pairs" && !sight.is_remote(sight.victim)) {
+  if (error == 0 && sight.kind != "pairs" && sight.can_read(sight.victim)) {
     check_blocks(sight, sight.victim, true);
   }
   const int again = shuffle(sight, op, plan);
@@ -177,11 +181,21 @@ void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
+  if (argc != 4 && argc != 5) {
     return 2;
   }
   shmem_init();
-  const Sight sight{argv[1], std::stoi(argv[2])};
+  std::optional<registered::Memory> own;
+  if (argc == 5) {
+    using Kind = registered::Memory::Kind;
+    own.emplace(argv[4] == std::string("private") || shmem_my_pe() % 2 == 1 ? Kind::kPrivate : Kind::kGiven,
+                kShape.bytes());
+    if (own->add() != 0) {
+      give_up(shmemx_error_text());
+    }
+  }
+  const Sight sight{argv[1], std::stoi(argv[2]),
+                    own ? own->at<std::byte>() : static_cast<std::byte*>(shmem_malloc(kShape.bytes()))};
   shmemx_kv_options_t options{};
   options.staging_bytes = 1 << 18;  // so that a cycle takes many rounds
   shmemx_kv_op_t* op = nullptr;

@@ -27,11 +27,15 @@ int survivors_that_heard(const std::string& output) {
 }
 
 /// One job in which a PE is killed. Returns how many of the others got an error.
+/// `memory`: "" or the program's fourth argument.
 int kill_one(const std::string& kind, int victim, const std::string& permille, const std::string& gba,
-             int pes_a_node = 0) {
+             int pes_a_node = 0, const std::string& memory = "") {
   SCOPED_TRACE(testing::Message() << kind << ", PE " << victim << " after " << permille << " permille, " << pes_a_node
-                                  << " PEs on a node");
+                                  << " PEs on a node " << memory);
   std::vector<std::string> program{test_support::test_program("kv_killed_pe"), kind, std::to_string(victim), permille};
+  if (!memory.empty()) {
+    program.push_back(memory);
+  }
   if (pes_a_node != 0) {
     program = kv_test::on_nodes(pes_a_node, program);
   }
@@ -63,6 +67,18 @@ TEST(KvKilled, TheOthersGetAnErrorAndTheirOtherBlocksAreIntact) {
   for (int i = 0; i < kills; ++i) {
     heard += kill_one(kKinds[static_cast<std::size_t>(i) % kKinds.size()], static_cast<int>(random() % kPes),
                       std::to_string(random() % 1200), i % 3 == 0 ? "fake" : "off");
+  }
+  EXPECT_GT(heard, kills / 2);
+  EXPECT_TRUE(test_support::none_matching("kv_killed_pe"));
+}
+
+TEST(KvKilled, TheOthersGetAnErrorWithPrivateMemory) {
+  std::minstd_rand random{std::random_device{}()};
+  int heard = 0;
+  const int kills = test_support::repeats(test_support::kSanitized ? 5 : 10, 200);
+  for (int i = 0; i < kills; ++i) {
+    heard += kill_one(kKinds[static_cast<std::size_t>(i) % kKinds.size()], static_cast<int>(random() % kPes),
+                      std::to_string(random() % 1200), "off", 0, i % 2 == 0 ? "private" : "mixed");
   }
   EXPECT_GT(heard, kills / 2);
   EXPECT_TRUE(test_support::none_matching("kv_killed_pe"));

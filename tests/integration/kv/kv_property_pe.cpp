@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random shuffles, each compared with the model: every byte of every cache and of the memory around them.
 //
-//   kv_property_pe SEED CASES BYTES      BYTES: about what the caches of all PEs take together
+//   kv_property_pe SEED CASES BYTES [private|mixed]
+//
+// BYTES: about what the caches of all PEs take together. With a fourth argument they are in registered memory, which is
+// private to the processes of all PEs, or of every second one.
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "tests/integration/kv/kv_objects.hpp"
+#include "tests/integration/shmem/registered_memory.hpp"
 
 namespace {
 
@@ -308,10 +313,39 @@ class Case {
   bool look_at_others_ = false;
 };
 
+/// The memory for caches, all of which end before it does.
+class Room {
+ public:
+  Room(const std::string& kind, std::uint64_t seed, std::size_t bytes) {
+    using Kind = registered::Memory::Kind;
+    if (!kind.empty()) {
+      const bool is_private = kind == "private" || shmem_my_pe() % 2 == 1;
+      registered_.emplace(is_private ? Kind::kPrivate : Kind::kGiven, bytes);
+      check(registered_->add(), "registering memory");
+      base_ = registered_->at<std::byte>();
+    } else if (seed % 2 == 0 && bytes <= g_memory.size() && shmem_ptr(g_memory.data(), shmem_my_pe()) != nullptr) {
+      base_ = g_memory.data();
+    }
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  ~Room() {
+    if (registered_) {
+      check(registered_->remove(), "unregistering memory");
+    }
+  }
+  /// nullptr: the symmetric heap.
+  [[nodiscard]] std::byte* base() const { return base_; }
+
+ private:
+  std::optional<registered::Memory> registered_;
+  std::byte* base_ = nullptr;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
+  if (argc != 4 && argc != 5) {
     return 2;
   }
   shmem_init();
@@ -321,10 +355,9 @@ int main(int argc, char** argv) {
   {
     shmemx_stream_t* stream = nullptr;
     check(shmemx_stream_create(&stream), "making a stream");
-    const std::size_t room = bytes / static_cast<std::size_t>(shmem_n_pes()) + 4096;
-    const bool global =
-        seed % 2 == 0 && room <= g_memory.size() && shmem_ptr(g_memory.data(), shmem_my_pe()) != nullptr;
-    Arena arena(room, global ? g_memory.data() : nullptr);
+    const std::size_t each = bytes / static_cast<std::size_t>(shmem_n_pes()) + 4096;
+    const Room room(argc == 5 ? argv[4] : "", seed, each);
+    Arena arena(each, room.base());
     for (std::uint64_t i = 0; i < cases; ++i) {
       Case(arena, stream, seed, i, bytes).run();
     }

@@ -14,18 +14,23 @@ namespace {
 using test_support::repeats;
 
 /// A failure prints its seed: `oshrun -n PES kv_property_pe SEED CASES BYTES` repeats it. `pes_a_node`: 0 for one node.
-void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes, int pes_a_node = 0) {
+/// `memory`: "" or the program's fourth argument.
+void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes, int pes_a_node = 0,
+                  const std::string& memory = "") {
   const std::string seed = std::to_string(std::random_device{}());
   const int count = test_support::kSanitized ? (cases + 3) / 4 : cases;
   std::vector<std::string> program{test_support::test_program("kv_property_pe"), seed, std::to_string(count),
                                    std::to_string(bytes)};
+  if (!memory.empty()) {
+    program.push_back(memory);
+  }
   if (pes_a_node != 0) {
     program = kv_test::on_nodes(pes_a_node, program);
   }
   const auto outcome =
       test_support::run(test_support::oshrun(pes, gba, program), {}, test_support::Seconds{repeats(200, 3600)});
-  EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes
-                                    << "\n"
+  EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes << " "
+                                    << memory << "\n"
                                     << outcome.output;
   for (int pe = 0; pe < pes; ++pe) {
     EXPECT_NE(outcome.output.find("PE " + std::to_string(pe) + ": right\n"), std::string::npos);
@@ -80,6 +85,23 @@ TEST(KvProperty, LargeBlocksOnTwoNodes) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";
   }
   expect_right(4, "off", repeats(2, 200), kMedium, 2);
+}
+
+TEST(KvProperty, PrivateMemory) {
+  for (const char* memory : {"private", "mixed"}) {
+    expect_right(2, "off", repeats(20, 4000), kSmall, 0, memory);
+    expect_right(5, "off", repeats(8, 2000), kSmall, 0, memory);
+    expect_right(3, "off", repeats(3, 300), kMedium, 0, memory);
+  }
+}
+
+TEST(KvProperty, PrivateMemoryOnTwoNodes) {
+  if (!kv_test::has_network()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
+  for (const char* memory : {"private", "mixed"}) {
+    expect_right(4, "off", repeats(3, 500), kSmall, 2, memory);
+  }
 }
 
 TEST(KvProperty, WithADevice) {

@@ -258,18 +258,6 @@ void refuse_words_of_private(const Memory& memory) {
   refused(kText, [&] { shmem_uint64_atomic_inc(words, next()); });
   refused(kText, [&] { shmem_signal_set(words, 1, next()); });
   refused("reach beyond its end", [&] { shmem_putmem(words, words, memory.bytes() + 1, next()); });
-  shmemx_kv_op_t* op = nullptr;
-  CHECK(shmemx_kv_op_create(SHMEM_TEAM_WORLD, nullptr, &op) == 0);
-  const shmemx_kv_cache_t cache{words, nullptr, SHMEMX_KV_BY_BLOCK, 2, 1, 2, 1, 1, 64};
-  std::vector<shmemx_kv_move_t> moves;
-  for (int pe = 0; pe < pes(); ++pe) {
-    moves.push_back({pe, 0, (pe + 1) % pes(), 1});
-  }
-  shmemx_kv_plan_t* plan = nullptr;
-  CHECK(shmemx_kv_plan_create(moves.data(), moves.size(), SHMEMX_KV_COPY, &plan) == 0);
-  CHECK(shmemx_kv_shuffle(op, plan, &cache) < 0);
-  shmemx_kv_plan_destroy(plan);
-  CHECK(shmemx_kv_op_destroy(op) == 0);
   shmem_barrier_all();
 }
 
@@ -298,8 +286,8 @@ void use(std::string_view kind, bool several_nodes) {
   }
   if (is_shared || (several_nodes && pes() == 2)) {
     change_words(memory);
-    shuffle(memory);
   }
+  shuffle(memory);
   if (is_shared || (several_nodes && pes() == 2)) {
     collect(memory);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "tests/support/sanitized.hpp"
 #include "tests/unit/kv/played_pes.hpp"
@@ -76,13 +77,15 @@ struct Case {
   int pes, cores;
   Shape shape;
   int pes_a_node = 0;
+  std::set<int> private_pes{};  // whose caches are private memory
 };
 
 class PairShuffleTest : public testing::TestWithParam<Case> {};
 
 TEST_P(PairShuffleTest, MovesExactlyTheBlocksOfTheTables) {
-  const auto& [pes, cores, shape, pes_a_node] = GetParam();
+  const auto& [pes, cores, shape, pes_a_node, private_pes] = GetParam();
   PlayedPes played{pes, Settings{.cores = cores}, shape, pes_a_node};
+  played.private_caches.pes = private_pes;
   std::mt19937 random{static_cast<unsigned>(pes * 100 + cores)};
   auto expected = played.all_caches();
   for (int round = 0; round < (test_support::kSanitized ? 5 : 20); ++round) {
@@ -109,6 +112,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PairShuffleTest,
 INSTANTIATE_TEST_SUITE_P(Nodes, PairShuffleTest,
                          testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1), 1}, Case{3, 4, apart(4, 1, 8, 32, 2), 1},
                                          Case{4, 2, apart(6, 3, 5, 7, 4), 2}, Case{5, 7, apart(7, 1, 1, 1, 1), 2}));
+
+INSTANTIATE_TEST_SUITE_P(PrivateMemory, PairShuffleTest,
+                         testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1), 0, {0, 1}},
+                                         Case{3, 4, apart(4, 1, 8, 32, 2), 0, {1}},
+                                         Case{2, 4, apart(3, 8, 128, 128, 1), 0, {1}},
+                                         Case{5, 7, apart(7, 1, 1, 1, 1), 2, {0, 3, 4}}));
 
 TEST(PairTable, CountsSenders) {
   const std::vector<std::int64_t> numbers{1, 0, 0, 1, 3, 1, 2, 0, 4, 1, 6, 1, 5, 2};

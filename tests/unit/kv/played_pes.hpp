@@ -83,6 +83,8 @@ class PlayedPes {
   [[nodiscard]] std::uint64_t syncs() const { return syncs_; }
   /// The traffic between nodes.
   PlayedTraffic traffic{};
+  /// PEs whose caches are private memory, and what happens to copies into them.
+  PlayedPrivate private_caches{};
 
   // For PlayedTeam.
   shmem::Result<void> sync();

@@ -40,7 +40,35 @@ bool PlayedTeam::is_on_other_node(int pe) const {
 }
 
 std::byte* PlayedTeam::translate(const void* mine, int pe) const {
-  return is_remote(pe) ? nullptr : at(mine, 1, pe);
+  return is_remote(pe) || is_private(mine, pe) ? nullptr : at(mine, 1, pe);
+}
+
+bool PlayedTeam::is_in_caches(const void* mine) const {
+  return offset(mine) < 2 * pes_.buffer_bytes();
+}
+
+bool PlayedTeam::is_mapped(const void* mine) const {
+  return pes_.private_caches.pes.empty() || !is_in_caches(mine);
+}
+
+bool PlayedTeam::is_private(const void* mine, int pe) const {
+  return pe != me() && !is_remote(pe) && is_in_caches(mine) && pes_.private_caches.pes.count(pe) != 0;
+}
+
+Result<void> PlayedTeam::write_private(int pe, std::span<const Piece> pieces) {
+  PlayedPrivate& caches = pes_.private_caches;
+  ++caches.calls;
+  caches.pieces += pieces.size();
+  if (pieces.empty() || pieces.size() > kMostPieces) {
+    return shmem::fail(std::errc::argument_list_too_long, fmt::format("{} pieces in a call", pieces.size()));
+  }
+  if (const auto error = caches.failure ? caches.failure(me(), pe) : std::errc{}; error != std::errc{}) {
+    return shmem::fail(error, fmt::format("no copies to PE {}", pe));
+  }
+  for (const Piece& piece : pieces) {
+    std::memcpy(at(piece.to, piece.size, pe), piece.from, piece.size);
+  }
+  return {};
 }
 
 bool PlayedTeam::is_symmetric(const std::byte* mine, std::size_t bytes) const {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,15 @@ struct PlayedTraffic {
   std::function<Loss(int from, int to)> loss{};
 };
 
+/// Private memory, and the copies of the kernel into it.
+struct PlayedPrivate {
+  std::set<int> pes{};
+  std::atomic<std::size_t> calls{0};
+  std::atomic<std::size_t> pieces{0};
+  /// The error of the next call, or none.
+  std::function<std::errc(int from, int to)> failure{};
+};
+
 class PlayedTeam final : public shmem::kv::OperatorTeam {
  public:
   PlayedTeam(PlayedPes& pes, int me);
@@ -38,6 +48,10 @@ class PlayedTeam final : public shmem::kv::OperatorTeam {
   [[nodiscard]] shmem::CoreGroup::Check watch(int partner) const override;
   [[nodiscard]] std::string why_ended() const override;
   shmem::Result<void> sync() override;
+
+  [[nodiscard]] bool is_mapped(const void* mine) const override;
+  [[nodiscard]] bool is_private(const void* mine, int pe) const override;
+  shmem::Result<void> write_private(int pe, std::span<const Piece> pieces) override;
 
   [[nodiscard]] bool has_remote(const void* mine, std::size_t bytes, int pe) const override;
   shmem::Result<void> start_put(void* mine, int pe, const void* from, std::size_t bytes) override;
@@ -56,6 +70,8 @@ class PlayedTeam final : public shmem::kv::OperatorTeam {
     std::size_t bytes;
   };
   [[nodiscard]] bool is_on_other_node(int pe) const override;
+  /// A part of K or V, and not one of the operator's words.
+  [[nodiscard]] bool is_in_caches(const void* mine) const;
   /// The copy of the object on `pe`; nullptr if it is not symmetric.
   [[nodiscard]] std::byte* at(const void* mine, std::size_t bytes, int pe) const;
   [[nodiscard]] shmem::SyncWord& word(const shmem::SyncWord& mine, int pe) const {

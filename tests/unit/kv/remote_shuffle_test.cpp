@@ -84,7 +84,7 @@ TEST_F(RemoteShuffle, ReportsOnAllPesWhichOneCouldNotSend) {
       EXPECT_THAT(errors[1], an_error(std::errc::connection_reset, "kv_shuffle: PE 1, call 1: PE 2 is lost"));
       for (const std::size_t pe : {0U, 2U, 3U}) {
         EXPECT_THAT(errors[pe], an_error(std::errc::connection_aborted,
-                                         "PE 1 could not send its blocks to another node (its own message says why)"));
+                                         "PE 1 could not send its blocks (its own message says why)"));
       }
       played.traffic.loss = {};
       EXPECT_THAT(played.run(copies(moves)),

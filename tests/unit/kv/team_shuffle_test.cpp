@@ -117,13 +117,15 @@ struct Case {
   Settings settings;
   Shape shape;
   int pes_a_node = 0;
+  std::set<int> private_pes{};  // whose caches are private memory
 };
 
 class TeamShuffleTest : public testing::TestWithParam<Case> {};
 
 TEST_P(TeamShuffleTest, DoesExactlyTheMovesAsIfAllAtOnce) {
-  const auto& [pes, settings, shape, pes_a_node] = GetParam();
+  const auto& [pes, settings, shape, pes_a_node, private_pes] = GetParam();
   PlayedPes played{pes, settings, shape, pes_a_node};
+  played.private_caches.pes = private_pes;
   std::mt19937 random{static_cast<unsigned>(pes * 100 + settings.cores)};
   for (int round = 0; round < (test_support::kSanitized ? 4 : 12); ++round) {
     const Mode mode = round % 3 == 0 ? Mode::kMove : Mode::kCopy;
@@ -153,6 +155,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 2},
                     Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 2},
                     Case{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PrivateMemory, TeamShuffleTest,
+    testing::Values(Case{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 2, 5, 2, 4, 16, 1}, 0, {0, 1}},
+                    Case{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}, 0, {1}},
+                    Case{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 0, {0, 3}},
+                    Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 0, {0, 1, 2}},
+                    Case{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}, 0, {0}},
+                    Case{3, {2, Path::kAuto, 1 << 20}, {Format::kApart, 40, 9, 1, 3, 3, 1}, 0, {0, 2}},
+                    Case{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2, {0, 2, 3}},
+                    Case{4, {2, Path::kAuto, 1}, {Format::kApart, 3, 4, 3, 5, 7, 2}, 2, {0, 1, 2, 3}}));
 
 /// The cores that take part in a copy.
 std::set<int> cores_at_work(shmem::kv::Copier& copier, std::size_t bytes) {
