@@ -68,6 +68,7 @@ Result<PairShuffle::Prepared> PairShuffle::prepare(const PairPlan& plan, const C
   return Prepared{.role = table.role(team_.me()),
                   .pairing = pairing_with(partner),
                   .copies = *std::move(copies),
+                  .v = checked->place.v,
                   .takes_puts = takes_puts(*checked, team_, partner),
                   .blocks = plan.own()->moves().size(),
                   .digest = plan.digest() ^ checked->digest,
@@ -220,7 +221,7 @@ Result<Report> PairShuffle::send_remote(SoloCore<CoreGroup::Check>& caller, Remo
     (void)partner.say_not_sent(report.error);
     return report;
   }
-  RemotePuts puts(team_);
+  RemotePuts puts(team_, call.v);
   call.copies.share(0, 1, [&](std::byte* to, const std::byte* from, std::size_t size) {
     puts.add(call.pairing.partner, to, from, size);
   });

@@ -36,7 +36,8 @@ class PairShuffle {
     Role role = Role::kIdle;
     Pairing pairing{};
     CopyList copies{};
-    bool takes_puts = false;  // the partner
+    const std::byte* v = nullptr;  // of this PE's cache
+    bool takes_puts = false;       // the partner
     std::size_t blocks = 0;
     std::uint64_t digest = 0;
     int senders = 0;  // in all pairs

@@ -11,12 +11,14 @@ namespace shmem::kv {
 /// nothing more is sent, and finish() returns it. Used by one thread.
 class RemotePuts {
  public:
-  explicit RemotePuts(OperatorTeam& team) : team_(&team) {}
+  /// `v`: where this PE's V begins, if K and V are apart. They may be different registered memories, which no put spans
+  /// even if they are adjacent.
+  RemotePuts(OperatorTeam& team, const std::byte* v) : team_(&team), v_(v) {}
 
   /// REQUIRES: `pe` is remote. `from` is not changed until finish().
   void add(int pe, std::byte* to, const std::byte* from, std::size_t size) {
     if (waiting_.size != 0 && waiting_.pe == pe && waiting_.to + waiting_.size == to &&
-        waiting_.from + waiting_.size == from) {
+        waiting_.from + waiting_.size == from && to != v_) {
       waiting_.size += size;
       return;
     }
@@ -69,6 +71,7 @@ class RemotePuts {
   }
 
   OperatorTeam* team_;
+  const std::byte* v_;
   Put waiting_{};
   std::size_t bytes_ = 0, puts_ = 0;  // since the last quiet
   Result<void> outcome_{};

@@ -73,7 +73,7 @@ Result<TeamShuffle::Prepared> TeamShuffle::prepare(const MovePlan* plan, const C
                 .cleared = plan->cleared(team_.me()),
                 .clears = plan->clears(),
                 .busy_on_node = std::min(plan->pes(), team_.size_on_node()),
-                .remote_puts = RemotePuts(team_),
+                .remote_puts = RemotePuts(team_, checked->place.v),
                 .private_puts = PrivatePuts(team_)};
   std::vector<int> senders{team_.me()};
   for (const int pe : checked->mapped ? plan->sources_of(team_.me()) : std::vector<int>{}) {

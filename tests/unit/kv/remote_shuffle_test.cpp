@@ -56,6 +56,20 @@ TEST_F(RemoteShuffle, SendsConsecutiveBlocksInOnePiece) {
   }
 }
 
+// PlayedPes has them adjacent. An application may have registered them one by one.
+TEST_F(RemoteShuffle, SendsKAndVApart) {
+  std::vector<Move> moves;
+  for (std::int64_t block = 0; block < 16; ++block) {
+    moves.push_back({0, block, 1, block});
+  }
+  PlayedPes played{2, Settings{}, shape(Format::kApart), 1};
+  ASSERT_THAT(played.run(copies(moves)), kNoErrors);
+  EXPECT_EQ(played.traffic.puts, 2U);
+  const std::vector<std::int64_t> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  ASSERT_THAT(played.run({1, 0, 0, 1}, {Blocks{all, all}, Blocks{}}), kNoErrors);
+  EXPECT_EQ(played.traffic.puts, 4U) << "by pairs";
+}
+
 TEST_F(RemoteShuffle, SendsConsecutiveStagedBlocksInOnePiece) {
   PlayedPes played{2, Settings{}, shape(Format::kByBlock), 1};
   ASSERT_THAT(played.run(copies({{0, 1, 1, 1}, {0, 2, 1, 2}, {0, 3, 1, 3}, {1, 1, 0, 1}, {1, 2, 0, 2}, {1, 3, 0, 3}})),
