@@ -5,20 +5,28 @@ import torch
 
 
 class HostKVCache:
-    """MHA: K and V; MLA: a latent. Layouts page_first and layer_first; the pool of a page's indices is `size` tokens."""
+    """MHA: K and V; MLA: a latent. The pool of a page's indices is `size` tokens. In the layouts page_first_direct and
+    page_head a page is a row of its own."""
 
     def __init__(self, size, page_size, layers, heads, dim, dtype, layout="page_first", is_mla=False):
         self.size, self.page_size, self.layout, self.dtype = size, page_size, layout, dtype
         self.layer_num, self.head_num, self.head_dim = layers, heads, dim
         self.kinds = 1 if is_mla else 2
-        inner = (size, layers, heads, dim) if layout == "page_first" else (layers, size, heads, dim)
-        self.kv_buffer = torch.zeros((self.kinds, *inner), dtype=dtype)
+        inner = {
+            "layer_first": (layers, size, heads, dim),
+            "page_first": (size, layers, heads, dim),
+            "page_first_direct": (size // page_size, layers, page_size, heads, dim),
+            "page_head": (size // page_size, heads, page_size, layers, dim),
+        }
+        self.kv_buffer = torch.zeros((self.kinds, *inner[layout]), dtype=dtype)
 
     def ranges(self, first):
         """The parts of a page as tensors, in the order of get_page_buffer_meta."""
         tokens = slice(first, first + self.page_size)
         if self.layout == "page_first":
             return [self.kv_buffer[kind, tokens] for kind in range(self.kinds)]
+        if self.layout in ("page_first_direct", "page_head"):
+            return [self.kv_buffer[kind, first // self.page_size] for kind in range(self.kinds)]
         return [self.kv_buffer[kind, layer, tokens] for layer in range(self.layer_num) for kind in range(self.kinds)]
 
     def get_page_buffer_meta(self, indices):
