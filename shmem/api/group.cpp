@@ -115,6 +115,7 @@ struct Post {
   shmem::Message::Way way;
   void* data;
   std::size_t bytes;
+  std::uint32_t type;
   int peer, tag;
   std::uint64_t timeout_ns;
   shmemx_group_done_t done;
@@ -129,10 +130,14 @@ Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shm
   if (what.peer < least || what.peer >= group->group->size()) {
     return refuse(call, fmt::format("there is no rank {} in this group of {}", what.peer, group->group->size()));
   }
+  if (what.type > shmem::MessageEnd::kMostType) {
+    return refuse(call, fmt::format("the type is {}; types are 0 to {}", what.type, shmem::MessageEnd::kMostType));
+  }
   auto made = std::make_shared<shmem::Message>();
   made->way = what.way;
   made->data = static_cast<std::byte*>(what.data);
   made->size = what.bytes;
+  made->type = what.type;
   made->peer = what.peer;
   made->tag = what.tag;
   if (what.timeout_ns != 0) {
@@ -215,16 +220,35 @@ SHMEM_CATCH(int)
 
 int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag, uint64_t timeout_ns,
                       shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
-  return code_of(post(group, "shmemx_group_send",
-                      {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, to, tag, timeout_ns, done, context},
-                      message));
+  return code_of(post(
+      group, "shmemx_group_send",
+      {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, 0, to, tag, timeout_ns, done, context}, message));
 }
 SHMEM_CATCH(int)
 
 int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag, uint64_t timeout_ns,
                          shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
   return code_of(post(group, "shmemx_group_receive",
-                      {shmem::Message::Way::kReceive, data, bytes, source, tag, timeout_ns, done, context}, message));
+                      {shmem::Message::Way::kReceive, data, bytes, 0, source, tag, timeout_ns, done, context},
+                      message));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t bytes, uint32_t type, int to, int tag,
+                            uint64_t timeout_ns, shmemx_group_done_t done, void* context,
+                            shmemx_group_message_t** message) noexcept try {
+  return code_of(post(
+      group, "shmemx_group_send_typed",
+      {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, type, to, tag, timeout_ns, done, context}, message));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, uint32_t type, int source, int tag,
+                               uint64_t timeout_ns, shmemx_group_done_t done, void* context,
+                               shmemx_group_message_t** message) noexcept try {
+  return code_of(post(group, "shmemx_group_receive_typed",
+                      {shmem::Message::Way::kReceive, data, bytes, type, source, tag, timeout_ns, done, context},
+                      message));
 }
 SHMEM_CATCH(int)
 
@@ -247,6 +271,10 @@ SHMEM_CATCH(int)
 
 int shmemx_group_message_source(const shmemx_group_message_t* message) noexcept {
   return message->message->peer;
+}
+
+uint32_t shmemx_group_message_peer_type(const shmemx_group_message_t* message) noexcept {
+  return message->message->peer_type;
 }
 
 void shmemx_group_message_free(shmemx_group_message_t* message) noexcept {

@@ -179,6 +179,12 @@ void Mail::end_all(const Error& error) {
     for (const MessagePointer& message : std::exchange(peer.sends, {})) {
       end(message, error);
     }
+    for (const Unanswered& one : std::exchange(peer.unanswered, {})) {
+      end(one.message, error);
+    }
+    for (Answer& one : std::exchange(peer.answers, {})) {
+      end(one.message, std::move(one.difference));  // all of it is here
+    }
     if (const MessagePointer taker = std::exchange(peer.taker, nullptr); taker) {
       end(taker, error);
     }
@@ -213,10 +219,12 @@ void Mail::move_all() {
     bool moved = false;
     // Another member's end of the ring moves on when its bell rings; both ends of this member's own are here.
     for (bool again = true; again && !failed_;) {
-      again = push(member);
+      again = hear_answers(member);
+      again = push(member) || again;
       while (pull(member)) {
         again = true;
       }
+      again = tell_answers(member) || again;
       moved = moved || again;
       again = again && member == job_.me;
     }
@@ -232,6 +240,14 @@ void Mail::expire(const MessagePointer& message) {
               fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.me,
                           sends ? "sending a message" : "receiving a message", message->tag,
                           message->peer >= 0 ? describe_pe(job_, message->peer) : std::string("any PE"))};
+  if (sends) {
+    auto& unanswered = peers_[static_cast<std::size_t>(message->peer)].unanswered;
+    // All of it is in the ring, where a later call may receive it.
+    if (std::erase_if(unanswered, [&](const Unanswered& one) { return one.message == message; }) != 0) {
+      end(message, std::move(error));
+      return;
+    }
+  }
   if (message->begun) {
     end_all(error);  // the rest of the stream cannot be told apart
     return;
@@ -267,6 +283,9 @@ void Mail::check() {
   };
   for (const Peer& peer : peers_) {
     std::for_each(peer.sends.begin(), peer.sends.end(), collect);
+    for (const Unanswered& one : peer.unanswered) {
+      collect(one.message);
+    }
     if (peer.taker) {
       collect(peer.taker);
     }
@@ -283,17 +302,22 @@ void Mail::check() {
   }
 }
 
+bool Mail::awaits(int member) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(member)];
+  return !peer.sends.empty() || !peer.unanswered.empty() || !peer.answers.empty() || peer.taker || wants_from(member);
+}
+
 void Mail::check_peers(Clock::time_point /*now*/) {
   for (int member = 0; member < job_.size; ++member) {
-    const Peer& peer = peers_[static_cast<std::size_t>(member)];
-    const bool awaited = !peer.sends.empty() || peer.taker || wants_from(member);
-    if (!awaited || member == job_.me || !is_dead_or_zombie(job_, member)) {
+    if (!awaits(member) || member == job_.me || !is_dead_or_zombie(job_, member)) {
       continue;
     }
     // What it wrote before it ended counts.
+    hear_answers(member);
     while (pull(member)) {
     }
-    if (peer.sends.empty() && !peer.taker && !wants_from(member)) {
+    tell_answers(member);
+    if (!awaits(member)) {
       continue;
     }
     const Error error{std::errc::owner_dead,

@@ -14,43 +14,37 @@
 #include <vector>
 
 #include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/group/message.hpp"
 #include "shmem/group/message_places.hpp"
 #include "shmem/layout/job.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
+/// What the receiver of a typed message tells its sender.
+struct MailAnswer {
+  std::uint64_t number;  // Head::number
+  MessageEnd end;        // of the receiver
+};
 /// Bytes on their way from one member to one other: a stream of messages. Both numbers only grow.
 struct MailRing {
   static constexpr std::size_t kRoom = std::size_t{128} << 10;
+  static constexpr std::size_t kAnswers = 64;
   alignas(64) std::atomic<std::uint64_t> written;  // by the sender
   alignas(64) std::atomic<std::uint64_t> taken;    // by the receiver
   std::atomic<Reads> reads;                        // by the receiver: whether it can read the sender's memory
   alignas(64) std::atomic<bool> withdrawn;         // by the sender: the message that it shows is not there any more
   alignas(64) std::array<std::byte, kRoom> data;
+  // The receiver's answers to typed messages of this ring. Both numbers only grow.
+  alignas(64) std::atomic<std::uint64_t> answered;  // by the receiver
+  std::array<MailAnswer, kAnswers> answers;
+  alignas(64) std::atomic<std::uint64_t> heard;  // by the sender
 };
 /// At the beginning of a member's mail in its heap; a ring from each member follows.
 struct alignas(64) MailBell {
   SyncWord rung;  // changes when another member has written to a ring of this one, or taken from one that it writes to
   std::atomic<std::uint64_t> proof;  // MessagePlaces
 };
-
-/// One message, for the process that sends or receives it. Constant for others than the Mail, but for `over`.
-struct Message {
-  enum class Way { kSend, kReceive };
-  Way way = Way::kSend;
-  std::byte* data = nullptr;  // not written to when sending
-  std::size_t size = 0;
-  int peer = 0;  // -1: any
-  int tag = 0;
-  Clock::time_point deadline = Clock::time_point::max();
-  std::function<void()> done;  // called once, without locks
-
-  bool begun = false;  // some of it is in a ring, or was taken from there
-  std::atomic<bool> over{false};
-  std::optional<Error> error;  // constant once over
-};
-using MessagePointer = std::shared_ptr<Message>;
 
 /// One member's mail. Thread-safe. A message makes progress while any thread of this process waits for one, and else by
 /// a thread that exists from the first message on that was not over at once.
@@ -83,20 +77,35 @@ class Mail {
   /// What precedes the bytes of a message in a ring.
   struct Head {
     std::uint64_t size;
-    std::int64_t tag;
+    std::int32_t tag;
+    std::uint32_t type;
+    std::uint64_t number;  // of a typed message, counted by its sender for each receiver: it awaits an answer
     MessagePlace place;
   };
   /// A message that came before it was asked for.
   struct Early {
-    int tag = 0;
+    Head head{};
     std::vector<std::byte> data;
     std::size_t have = 0;
+  };
+  struct Unanswered {
+    std::uint64_t number;
+    MessagePointer message;
+  };
+  /// A typed message that has come. It is over when its sender can hear the answer, even if this process then ends.
+  struct Answer {
+    MailAnswer answer;
+    MessagePointer message;
+    std::optional<Error> difference;
   };
   /// The streams from and to one member.
   struct Peer {
     std::deque<MessagePointer> sends;
     std::size_t sent = 0;                      // bytes of the first one, with its Head
     std::optional<std::uint64_t> direct_head;  // the receiver copies it: over when all up to here has been taken
+    std::uint64_t typed = 0;                   // messages sent
+    std::deque<Unanswered> unanswered;         // all of it has been sent
+    std::deque<Answer> answers;                // to this member, for which its ring has had no room
     std::list<Early> early;
     // The message that is coming in.
     std::optional<Head> head;
@@ -118,6 +127,9 @@ class Mail {
   bool begin_message(int member, const Head& head);
   bool take_place(int member, const Head& head);
   bool take_early(const MessagePointer& message);
+  void end_received(const MessagePointer& message, const Head& head);
+  bool tell_answers(int member);
+  bool hear_answers(int member);
   void match(int member);
   void end(const MessagePointer& message, std::optional<Error> error = {});
   void end_all(const Error& error);
@@ -126,6 +138,7 @@ class Mail {
   bool end_with_group();
   void check();
   void check_peers(Clock::time_point now);
+  [[nodiscard]] bool awaits(int member) const;
   void expire(const MessagePointer& message);
   [[nodiscard]] bool is_pending() const { return pending_ != 0; }
 

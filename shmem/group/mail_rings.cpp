@@ -47,7 +47,11 @@ bool Mail::push(int member) {
     peer.direct_head.reset();
     peer.sent = 0;
     peer.sends.pop_front();
-    end(message);
+    if (message->awaits_answer()) {
+      peer.unanswered.push_back({peer.typed, message});
+    } else {
+      end(message);
+    }
   }
   return moved;
 }
@@ -61,7 +65,8 @@ bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t t
     if (end - written < sizeof(Head)) {
       return false;
     }
-    const Head head{message.size, message.tag, place_of(message, to)};
+    peer.typed += message.awaits_answer() ? 1 : 0;
+    const Head head{message.size, message.tag, message.type, peer.typed, place_of(message, to)};
     put(to, written, &head, sizeof head);
     message.begun = true;
     written += sizeof head;
@@ -83,8 +88,8 @@ bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t t
   return written != before;
 }
 
-/// A short message is over when it is in the ring, whether anybody has asked for it or not; one that is longer than the
-/// ring waits for its receiver in any case.
+/// A short message without a type is over when it is in the ring, whether anybody has asked for it or not; one that is
+/// longer than the ring waits for its receiver in any case.
 MessagePlace Mail::place_of(const Message& message, const MailRing& to) const {
   const bool is_long = message.size > MailRing::kRoom;
   // Relaxed: only a hint. A message to this member itself can be copied by it only from symmetric memory.
@@ -133,9 +138,9 @@ bool Mail::pull(int member) {
   }
   if (peer.have == peer.head->size) {
     const MessagePointer taker = std::exchange(peer.taker, nullptr);
-    peer.head.reset();
+    const Head head = *std::exchange(peer.head, std::nullopt);
     if (taker) {
-      end(taker);
+      end_received(taker, head);
     } else {
       peer.early.back().have = peer.early.back().data.size();
       match(member);
@@ -182,9 +187,9 @@ bool Mail::begin_message(int member, const Head& head) {
   const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
     return (one->peer == member || one->peer < 0) && one->tag == head.tag;
   });
-  // One of another size has to be taken out of the ring all the same.
-  if (found == receives_.end() || (*found)->size != head.size) {
-    peer.early.push_back({static_cast<int>(head.tag), std::vector<std::byte>(head.size), 0});
+  // One of another size or type has to be taken out of the ring all the same.
+  if (found == receives_.end() || !(*found)->fits({head.size, head.type})) {
+    peer.early.push_back({head, std::vector<std::byte>(head.size), 0});
     return false;
   }
   peer.taker = *found;
@@ -212,27 +217,76 @@ bool Mail::take_early(const MessagePointer& message) {
     auto& early = peers_[static_cast<std::size_t>(member)].early;
     for (auto one = early.begin(); one != early.end(); ++one) {
       const bool whole = one->have == one->data.size();
-      if (one->tag != message->tag || !whole) {
+      if (one->head.tag != message->tag || !whole) {
         continue;
       }
       receives_.remove(message);
       message->peer = member;
-      if (one->data.size() != message->size) {
-        end(message, Error{std::errc::message_size,
-                           fmt::format("shmem: PE {}: a message of PE {} with tag {} has {} bytes; the call that "
-                                       "receives it has room for {}",
-                                       job_.me, member, message->tag, one->data.size(), message->size)});
-      } else {
+      if (message->fits({one->head.size, one->head.type})) {
         std::memcpy(message->data, one->data.data(), message->size);
-        early.erase(one);
-        end(message);
-        return true;
       }
+      const Head head = one->head;
       early.erase(one);
+      end_received(message, head);
       return true;
     }
   }
   return false;
+}
+
+/// A message that has come, whole.
+void Mail::end_received(const MessagePointer& message, const Head& head) {
+  auto difference = compare_ends(job_.me, *message, {head.size, head.type});
+  if (head.type == 0) {
+    end(message, std::move(difference));
+    return;
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(message->peer)];
+  peer.answers.push_back({{head.number, {message->size, message->type}}, message, std::move(difference)});
+}
+
+/// False: nothing, or there is no room.
+bool Mail::tell_answers(int member) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  if (peer.answers.empty()) {
+    return false;
+  }
+  MailRing& to = ring(member, job_.me);
+  const std::uint64_t before = to.answered.load(std::memory_order_relaxed);  // only this process writes it
+  // Acquire: pairs with hear_answers(), which has read the answers up to there.
+  const std::uint64_t full = to.heard.load(std::memory_order_acquire) + MailRing::kAnswers;
+  std::uint64_t answered = before;
+  while (answered != full && !peer.answers.empty()) {
+    Answer& one = peer.answers.front();
+    to.answers[answered % MailRing::kAnswers] = one.answer;
+    to.answered.store(++answered, std::memory_order_release);  // pairs with hear_answers()
+    end(one.message, std::move(one.difference));
+    peer.answers.pop_front();
+  }
+  return answered != before;
+}
+
+bool Mail::hear_answers(int member) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  MailRing& from = ring(job_.me, member);
+  const std::uint64_t before = from.heard.load(std::memory_order_relaxed);       // only this process writes it
+  const std::uint64_t answered = from.answered.load(std::memory_order_acquire);  // pairs with tell_answers()
+  if (answered == before) {
+    return false;
+  }
+  push(member);  // moves the message on that has been taken before it was answered
+  for (std::uint64_t at = before; at != answered; ++at) {
+    const MailAnswer answer = from.answers[at % MailRing::kAnswers];
+    const auto one = std::find_if(peer.unanswered.begin(), peer.unanswered.end(),
+                                  [&](const Unanswered& sent) { return sent.number == answer.number; });
+    if (one != peer.unanswered.end()) {  // else its sender has not waited so long
+      const MessagePointer message = one->message;
+      peer.unanswered.erase(one);
+      end(message, compare_ends(job_.me, *message, answer.end));
+    }
+  }
+  from.heard.store(answered, std::memory_order_release);  // pairs with tell_answers()
+  return true;
 }
 
 }  // namespace shmem

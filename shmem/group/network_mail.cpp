@@ -11,9 +11,23 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollEach{1};
 
+// The type of a message is a part of its tag, which its receiver does not match.
+constexpr int kTypeShift = 32;
+constexpr std::uint64_t kTypeBits = std::uint64_t{MessageEnd::kMostType} << kTypeShift;
+static_assert((kTypeBits & (group_tags::kMail | group_tags::kNotice)) == 0);
+
+std::uint64_t tag_of(const Message& message) {
+  return group_tags::kMail | static_cast<std::uint32_t>(message.tag);
+}
+
+std::uint64_t answer_tag_of(const Message& message) {
+  return tag_of(message) | group_tags::kNotice;
+}
+
 }  // namespace
 
-Result<std::uint64_t> NetworkMail::begin(const Message& message) {
+Result<void> NetworkMail::begin(UnderWay& one) {
+  const Message& message = *one.message;
   if (stopped_) {
     return *stopped_;
   }
@@ -23,18 +37,48 @@ Result<std::uint64_t> NetworkMail::begin(const Message& message) {
                             "certain PE, not from any",
                             me_));
   }
-  const std::uint64_t tag = group_tags::kMail | static_cast<std::uint32_t>(message.tag);
-  return message.way == Message::Way::kSend ? network_.start_send(message.peer, tag, message.data, message.size)
-                                            : network_.start_receive(message.peer, tag, message.data, message.size);
+  if (message.way == Message::Way::kSend) {
+    return begin_send(one);
+  }
+  const auto request =
+      network_.start_receive_any(message.peer, {tag_of(message), ~kTypeBits}, message.data, message.size, one.arrival);
+  if (!request) {
+    return request.error();
+  }
+  one.request = *request;
+  return {};
+}
+
+/// Answers to messages of one tag come in the order of these messages.
+Result<void> NetworkMail::begin_send(UnderWay& one) {
+  const Message& message = *one.message;
+  if (message.awaits_answer()) {
+    const auto answer = network_.start_receive(message.peer, answer_tag_of(message), &one.answer, sizeof one.answer);
+    if (!answer) {
+      return answer.error();
+    }
+    one.answer_request = *answer;
+  }
+  const std::uint64_t tag = tag_of(message) | std::uint64_t{message.type} << kTypeShift;
+  const auto request = network_.start_send(message.peer, tag, message.data, message.size);
+  if (!request) {
+    if (one.answer_request) {
+      network_.cancel(*one.answer_request);
+    }
+    return request.error();
+  }
+  one.request = *request;
+  return {};
 }
 
 void NetworkMail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto request = begin(*message); !request) {
-      end(*message, failure_of(*message, request.error()));
+    UnderWay& one = under_way_.emplace_back(UnderWay{message});  // UCX keeps its address
+    if (const auto ok = begin(one); !ok) {
+      end(*message, failure_of(*message, ok.error()));
+      under_way_.pop_back();
     } else {
-      under_way_.push_back({message, *request});
       poll();
     }
     if (!under_way_.empty() && !thread_) {
@@ -47,20 +91,41 @@ void NetworkMail::post(const MessagePointer& message) {
   announce();
 }
 
+Result<bool> NetworkMail::test(UnderWay& one) {
+  for (auto* const request : {&one.request, &one.answer_request}) {
+    if (!*request) {
+      continue;
+    }
+    const auto done = network_.test(**request);
+    if (done && !*done) {
+      return false;
+    }
+    request->reset();
+    if (!done) {
+      return done.error();
+    }
+  }
+  return true;
+}
+
 /// Once over. `notices`: some have come.
-std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one, bool notices) {
-  const auto done = network_.test(one.request);
-  if (!done) {
+std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices) {
+  const auto done = test(one);
+  if (!done && done.error().code != std::errc::message_size) {
+    give_up(one);
     return failure_of(*one.message, done.error());
   }
-  if (*done) {
-    return Result<void>();
+  if (!done || *done) {
+    return compare(one);
   }
   const bool alone = notices && notices_.has_come(one.message->peer);
   if (!alone && Clock::now() < one.message->deadline) {
     return std::nullopt;
   }
-  network_.cancel(one.request);
+  // The answer stays awaited: it would else be taken for that to a later message.
+  if (one.request) {
+    network_.cancel(*std::exchange(one.request, std::nullopt));
+  }
   if (alone) {
     return failure_of(*one.message, fail(std::errc::connection_reset, ""));
   }
@@ -69,17 +134,57 @@ std::optional<Result<void>> NetworkMail::outcome_of(const UnderWay& one, bool no
                           one.message->way == Message::Way::kSend ? "to" : "from", one.message->peer));
 }
 
+void NetworkMail::give_up(UnderWay& one) {
+  for (auto* const request : {&one.request, &one.answer_request}) {
+    if (*request) {
+      network_.cancel(*std::exchange(*request, std::nullopt));
+    }
+  }
+}
+
+/// A message that has come, and has been answered if it shall be.
+Result<void> NetworkMail::compare(UnderWay& one) {
+  Message& message = *one.message;
+  MessageEnd other = one.answer;
+  if (message.way == Message::Way::kReceive) {
+    other = {one.arrival.bytes, static_cast<std::uint32_t>((one.arrival.tag & kTypeBits) >> kTypeShift)};
+    if (other.type != 0) {
+      send_answer(one);
+    }
+  } else if (!message.awaits_answer()) {
+    return {};
+  }
+  const auto difference = compare_ends(me_, message, other);
+  return difference ? Result<void>(*difference) : Result<void>();
+}
+
+/// If that fails, the sender is lost, which later calls will find.
+void NetworkMail::send_answer(UnderWay& one) {
+  one.answer = {one.message->size, one.message->type};
+  const auto request =
+      network_.start_send(one.message->peer, answer_tag_of(*one.message), &one.answer, sizeof one.answer);
+  if (request) {
+    one.answer_request = *request;
+  }
+}
+
 /// True if a message is over.
 bool NetworkMail::poll() {
   bool any = false;
   const bool notices = !under_way_.empty() && notices_.has_come();
   for (auto one = under_way_.begin(); one != under_way_.end();) {
-    const auto outcome = outcome_of(*one, notices);
-    if (outcome) {
-      end(*one->message, *outcome);
-      any = true;
+    if (one->message) {
+      if (const auto outcome = outcome_of(*one, notices)) {
+        end(*std::exchange(one->message, nullptr), *outcome);
+        any = true;
+      }
     }
-    one = outcome ? under_way_.erase(one) : std::next(one);
+    bool over = false;
+    if (!one->message) {
+      const auto done = test(*one);
+      over = !done || *done;
+    }
+    one = over ? under_way_.erase(one) : std::next(one);
   }
   return any;
 }
@@ -90,12 +195,7 @@ Error NetworkMail::failure_of(const Message& message, const Error& error) {
     notices_.send(cause);  // a group that has lost a member is over, and others may wait for messages of this one
     return cause;
   }
-  if (error.code != std::errc::message_size) {
-    return error;
-  }
-  return fail(std::errc::message_size,
-              fmt::format("shmem: PE {}: the message with tag {} from PE {} is not as long as its buffer of {} bytes",
-                          me_, message.tag, message.peer, message.size));
+  return error;
 }
 
 void NetworkMail::end(Message& message, const Result<void>& outcome) {
@@ -154,9 +254,11 @@ void NetworkMail::stop(const Error& why) {
       return;
     }
     stopped_ = why;
-    for (const UnderWay& one : under_way_) {
-      network_.cancel(one.request);
-      end(*one.message, why);
+    for (UnderWay& one : under_way_) {
+      give_up(one);
+      if (one.message) {
+        end(*one.message, why);
+      }
     }
     under_way_.clear();
     thread = std::exchange(thread_, std::nullopt);

@@ -36,15 +36,25 @@ class NetworkMail {
   void stop(const Error& why);
 
  private:
+  /// A message and what belongs to it: the sender of a typed message receives an answer, the receiver sends it.
   struct UnderWay {
-    MessagePointer message;
-    std::uint64_t request;
+    MessagePointer message;  // nullptr: it is over, and only the answer is left
+    std::optional<std::uint64_t> request{};
+    std::optional<std::uint64_t> answer_request{};
+    Arrival arrival{};    // to a receiver
+    MessageEnd answer{};  // the receiver's end
   };
 
   // Under mutex_.
-  Result<std::uint64_t> begin(const Message& message);
+  Result<void> begin(UnderWay& one);
+  Result<void> begin_send(UnderWay& one);
   bool poll();
-  std::optional<Result<void>> outcome_of(const UnderWay& one, bool notices);
+  std::optional<Result<void>> outcome_of(UnderWay& one, bool notices);
+  /// True or an Error: all requests are over.
+  Result<bool> test(UnderWay& one);
+  void give_up(UnderWay& one);
+  Result<void> compare(UnderWay& one);
+  void send_answer(UnderWay& one);
   /// The Error of a message. The others are told of a member that is lost.
   Error failure_of(const Message& message, const Error& error);
   void end(Message& message, const Result<void>& outcome);

@@ -15,8 +15,8 @@ namespace shmem {
 
 /// The tags of messages in a group, of which these are set apart from those of collective calls.
 namespace group_tags {
-constexpr std::uint64_t kMail = std::uint64_t{1} << 47;  // between two members (network_mail.hpp)
-constexpr std::uint64_t kNotice = std::uint64_t{1} << 46;
+constexpr std::uint64_t kMail = std::uint64_t{1} << 47;    // between two members (network_mail.hpp)
+constexpr std::uint64_t kNotice = std::uint64_t{1} << 46;  // alone
 }  // namespace group_tags
 
 /// One member's end. Thread-safe. A member that has given up closes its connections, but UCX 1.13 tells another member

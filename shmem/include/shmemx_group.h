@@ -131,11 +131,11 @@ SHMEM_API int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statis
 
 /* Messages between two members, matched by tag, in the order in which they are sent. Any thread. The buffer belongs to
  * the call until it is over, and `source` -1 takes the first message with that tag. `done`, which may be NULL, is
- * called once, by any thread, when the call is over. A message is as long as the buffer that takes it, else that call
- * fails. One of more than 128 KiB is copied once, by the receiver, if its sender has it in symmetric memory, or if the
- * kernel lets the receiver read the sender's memory (process_vm_readv). Under Yama's ptrace_scope 1 that works between
- * processes of one parent: a process allows it, while it is a member of a group, to its parent and the descendants of
- * that (PR_SET_PTRACER). Under 2 or more the bytes are copied twice. */
+ * called once, by any thread, when the call is over. A message is as long as the buffer that takes it, else the call
+ * that receives it fails (-EMSGSIZE). One of more than 128 KiB is copied once, by the receiver, if its sender has it in
+ * symmetric memory, or if the kernel lets the receiver read the sender's memory (process_vm_readv). Under Yama's
+ * ptrace_scope 1 that works between processes of one parent: a process allows it, while it is a member of a group, to
+ * its parent and the descendants of that (PR_SET_PTRACER). Under 2 or more the bytes are copied twice. */
 typedef struct shmemx_group_message_t shmemx_group_message_t;
 typedef void (*shmemx_group_done_t)(void* context);
 SHMEM_API int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag,
@@ -144,11 +144,25 @@ SHMEM_API int shmemx_group_send(shmemx_group_t* group, const void* data, size_t 
 SHMEM_API int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag,
                                    uint64_t timeout_ns, shmemx_group_done_t done, void* context,
                                    shmemx_group_message_t** message) SHMEM_NOEXCEPT;
+/* The same with a type: 1 to 4095, as the program numbers its types, or 0 for any. If both ends have given a type, and
+ * these differ, both calls fail with -EPROTOTYPE. If the sizes differ and the sender has given a type, both calls fail
+ * with -EMSGSIZE. The message is gone then, the receiver's buffer may have been written, and later messages are not
+ * affected. Therefore a message with a type, however short, is over for its sender when a call has received it: two
+ * ranks that each wait for their message to the other one before they receive wait until the timeout. A message whose
+ * sender has timed out may still be received. */
+SHMEM_API int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t bytes, uint32_t type, int to,
+                                      int tag, uint64_t timeout_ns, shmemx_group_done_t done, void* context,
+                                      shmemx_group_message_t** message) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, uint32_t type, int source,
+                                         int tag, uint64_t timeout_ns, shmemx_group_done_t done, void* context,
+                                         shmemx_group_message_t** message) SHMEM_NOEXCEPT;
 /* 0: it is over; -EAGAIN: not yet; else why it failed. */
 SHMEM_API int shmemx_group_message_test(shmemx_group_message_t* message) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_group_message_wait(shmemx_group_message_t* message) SHMEM_NOEXCEPT;
 /* The rank that a message that is over came from. */
 SHMEM_API int shmemx_group_message_source(const shmemx_group_message_t* message) SHMEM_NOEXCEPT;
+/* The type that the other end of a message that is over has given. 0: none, or it is not known. */
+SHMEM_API uint32_t shmemx_group_message_peer_type(const shmemx_group_message_t* message) SHMEM_NOEXCEPT;
 /* Forgets a message; one that is not over goes on. The group may have been destroyed. */
 SHMEM_API void shmemx_group_message_free(shmemx_group_message_t* message) SHMEM_NOEXCEPT;
 

@@ -28,6 +28,12 @@ struct SegmentAddress {
   std::vector<std::byte> key = {};
 };
 
+/// A message that has come, also one of another length than expected.
+struct Arrival {
+  std::uint64_t tag = 0;
+  std::size_t bytes = 0;
+};
+
 enum class AtomicOperation : std::uint8_t { kAdd, kAnd, kOr, kXor, kSwap, kCompareSwap, kFetch, kSet };
 
 /// The tags that have these bits of `mask`.
@@ -98,6 +104,12 @@ class Network : public Background {
   /// Starts only: the caller leaves `from` alone until wait().
   virtual Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) = 0;
   virtual Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) = 0;
+  /// The next message of that PE with any such tag. `arrival` is written before the request is over, unless it fails
+  /// for another reason than the length.
+  virtual Result<std::uint64_t> start_receive_any(int /*pe*/, const TagPattern& /*tags*/, void* /*to*/,
+                                                  std::size_t /*bytes*/, Arrival& /*arrival*/) {
+    return fail(std::errc::not_supported, "shmem: this network receives messages of one tag only");
+  }
   /// Waits for the send or receive. Afterwards, even after an Error, its number is invalid and its memory is the
   /// caller's. `limit` replaces that of the settings.
   virtual Result<void> wait(std::uint64_t request, std::optional<std::chrono::nanoseconds> limit = {}) = 0;

@@ -4,6 +4,11 @@
 #include <fmt/format.h>
 
 namespace shmem {
+namespace {
+
+constexpr std::uint64_t kAllTagBits = UcxMessages::kTags - 1;
+
+}  // namespace
 
 UcxMessages::~UcxMessages() {
   for (Message& message : messages_.all()) {
@@ -19,23 +24,29 @@ UcxMessages::~UcxMessages() {
 
 Result<std::uint64_t> UcxMessages::start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) {
   // UCX only reads it.
-  return start(false, pe, tag, const_cast<void*>(from), bytes);
+  return start(false, pe, {tag, kAllTagBits}, const_cast<void*>(from), bytes, nullptr);
 }
 
 Result<std::uint64_t> UcxMessages::start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) {
-  return start(true, pe, tag, to, bytes);
+  return start(true, pe, {tag, kAllTagBits}, to, bytes, nullptr);
 }
 
-Result<std::uint64_t> UcxMessages::start(bool receive, int pe, std::uint64_t tag, void* memory, std::size_t bytes) {
-  if (tag >= kTags) {
+Result<std::uint64_t> UcxMessages::start_receive_any(int pe, const TagPattern& tags, void* to, std::size_t bytes,
+                                                     Arrival& arrival) {
+  return start(true, pe, tags, to, bytes, &arrival);
+}
+
+Result<std::uint64_t> UcxMessages::start(bool receive, int pe, const TagPattern& tags, void* memory, std::size_t bytes,
+                                         Arrival* arrival) {
+  if (tags.tag >= kTags) {
     return fail(std::errc::invalid_argument,
-                fmt::format("shmem: the tag of a message is {}; the largest is 2^48 - 1", tag));
+                fmt::format("shmem: the tag of a message is {}; the largest is 2^48 - 1", tags.tag));
   }
   const auto held = peers_.lock();
   // Receives need an endpoint too: only that reports the loss of the sender.
   auto peer = peers_.reach(pe, receive ? OpText{"receive", bytes, "from"} : OpText{"send", bytes, "to"});
   const bool lost = !peer && peer.error().code == std::errc::connection_reset;
-  if (!peer && !(receive && lost && has_come_from(pe, tag))) {
+  if (!peer && !(receive && lost && has_come_from(pe, tags))) {
     return peer.error();
   }
 
@@ -43,7 +54,9 @@ Result<std::uint64_t> UcxMessages::start(bool receive, int pe, std::uint64_t tag
   message.receive = receive;
   message.peer = &peers_.at(pe);
   message.bytes = bytes;
-  message.tag = tag;
+  message.tags = tags;
+  message.arrival = arrival;
+  message.job = job_;
   message.status = UCS_OK;
   message.length = bytes;
   message.done.store(false, std::memory_order_relaxed);
@@ -65,7 +78,7 @@ void* UcxMessages::call_ucx(Message& message, void* memory) {
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   parameters.user_data = &message;
-  const std::uint64_t tag = ucx_tag(message.receive ? message.peer->pe : me_, message.tag);
+  const std::uint64_t tag = ucx_tag(message.receive ? message.peer->pe : me_, message.tags.tag);
   if (!message.receive) {
     parameters.cb.send = on_sent;
     return worker_.calls().tag_send_nbx(message.peer->endpoint, memory, message.bytes, tag, &parameters);
@@ -73,7 +86,8 @@ void* UcxMessages::call_ucx(Message& message, void* memory) {
   parameters.cb.recv = on_received;
   // Only the callback gets the length.
   parameters.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-  return worker_.calls().tag_recv_nbx(worker_.worker(), memory, message.bytes, tag, ~std::uint64_t{0}, &parameters);
+  return worker_.calls().tag_recv_nbx(worker_.worker(), memory, message.bytes, tag, message.tags.mask | ~kAllTagBits,
+                                      &parameters);
 }
 
 void UcxMessages::on_sent(void* /*request*/, ucs_status_t status, void* message) {
@@ -87,6 +101,9 @@ void UcxMessages::on_received(void* /*request*/, ucs_status_t status, const ucp_
   received.status = status;
   if (status == UCS_OK) {
     received.length = info->length;
+  }
+  if (received.arrival != nullptr && (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED)) {
+    *received.arrival = {(info->sender_tag ^ received.job) & kAllTagBits, info->length};
   }
   received.done.store(true, std::memory_order_release);  // pairs with is_done()
 }
@@ -187,13 +204,14 @@ bool UcxMessages::has_come(const TagPattern& pattern) const {
   return worker_.calls().tag_probe_nb(worker_.worker(), pattern.tag ^ job_, mask, 0, &info) != nullptr;
 }
 
-bool UcxMessages::has_come_from(int pe, std::uint64_t tag) const {
+bool UcxMessages::has_come_from(int pe, const TagPattern& tags) const {
   ucp_tag_recv_info_t info{};
-  return worker_.calls().tag_probe_nb(worker_.worker(), ucx_tag(pe, tag), ~std::uint64_t{0}, 0, &info) != nullptr;
+  return worker_.calls().tag_probe_nb(worker_.worker(), ucx_tag(pe, tags.tag), tags.mask | ~kAllTagBits, 0, &info) !=
+         nullptr;
 }
 
 bool UcxMessages::is_interrupted(const Message& message) const {
-  const auto pattern = interrupts_ ? interrupts_(message.tag) : std::nullopt;
+  const auto pattern = interrupts_ ? interrupts_(message.tags.tag) : std::nullopt;
   return pattern && has_come(*pattern);
 }
 
@@ -201,7 +219,7 @@ Result<void> UcxMessages::outcome(const Message& message) const {
   if (message.status == UCS_OK && message.length == message.bytes) {
     return {};
   }
-  const std::string whose = fmt::format("the message with tag {} from {} to {}", message.tag,
+  const std::string whose = fmt::format("the message with tag {} from {} to {}", message.tags.tag,
                                         peers_.name(message.peer->pe), peers_.my_name());
   if (message.status == UCS_ERR_MESSAGE_TRUNCATED) {
     return fail(std::errc::message_size,

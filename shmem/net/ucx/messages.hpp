@@ -14,9 +14,9 @@
 namespace shmem {
 
 /// The messages of one PE. UCX's tag is the sender's number (16 bits) and the caller's tag (48 bits), each bit changed
-/// by the job's number: a receive matches all of them exactly. So a message of a program that does not have the number
-/// is never received: such a program would have to guess 64 bits. Of several with the same tag, UCX takes the oldest
-/// first.
+/// by the job's number: a receive matches the sender's number and the named bits of the tag exactly. So a message of a
+/// program that does not have the job's number is never received: such a program would have to guess these bits, of
+/// which at least 48 are named. Of several with the same tag, UCX takes the oldest first.
 class UcxMessages {
  public:
   static constexpr int kMostPes = 1 << 16;
@@ -38,6 +38,8 @@ class UcxMessages {
 
   Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes);
   Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes);
+  Result<std::uint64_t> start_receive_any(int pe, const TagPattern& tags, void* to, std::size_t bytes,
+                                          Arrival& arrival);
   Result<void> wait(std::uint64_t number, std::optional<std::chrono::nanoseconds> limit);
   Result<bool> test(std::uint64_t number);
   void cancel(std::uint64_t number);
@@ -51,7 +53,9 @@ class UcxMessages {
     bool receive = false;
     UcxPeer* peer = nullptr;
     std::size_t bytes = 0;
-    std::uint64_t tag = 0;
+    TagPattern tags{};           // exactly one of a send
+    Arrival* arrival = nullptr;  // the caller's, until the message is over
+    std::uint64_t job = 0;
     void* request = nullptr;  // UCX's, until it is freed
     // Written by UCX's callback before `done`.
     ucs_status_t status = UCS_OK;
@@ -63,12 +67,13 @@ class UcxMessages {
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* message);
   static bool is_done(const Message& message) { return message.done.load(std::memory_order_acquire); }
 
-  Result<std::uint64_t> start(bool receive, int pe, std::uint64_t tag, void* memory, std::size_t bytes);
+  Result<std::uint64_t> start(bool receive, int pe, const TagPattern& tags, void* memory, std::size_t bytes,
+                              Arrival* arrival);
   void* call_ucx(Message& message, void* memory);
   [[nodiscard]] std::uint64_t ucx_tag(int sender, std::uint64_t tag) const {
     return (static_cast<std::uint64_t>(sender) << 48 | tag) ^ job_;
   }
-  [[nodiscard]] bool has_come_from(int pe, std::uint64_t tag) const;
+  [[nodiscard]] bool has_come_from(int pe, const TagPattern& tags) const;
   // REQUIRES: the lock of the peers.
   Message& take();
   void give_back(Message& message);

@@ -49,6 +49,10 @@ class UcxNetwork final : public Network {
   Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) override {
     return messages_.start_receive(pe, tag, to, bytes);
   }
+  Result<std::uint64_t> start_receive_any(int pe, const TagPattern& tags, void* to, std::size_t bytes,
+                                          Arrival& arrival) override {
+    return messages_.start_receive_any(pe, tags, to, bytes, arrival);
+  }
   Result<void> wait(std::uint64_t request, std::optional<std::chrono::nanoseconds> limit) override {
     return messages_.wait(request, limit);
   }

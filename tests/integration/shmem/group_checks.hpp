@@ -174,6 +174,13 @@ struct Mail {
   void send(shmemx_group_t* group, const Bytes& data, int to, int tag) {
     shmemx_group_send(group, data.data(), data.size(), to, tag, 20'000'000'000, count, this, &message);
   }
+  void send(shmemx_group_t* group, const Bytes& data, int to, int tag, std::uint32_t type,
+            std::uint64_t timeout = 20'000'000'000) {
+    shmemx_group_send_typed(group, data.data(), data.size(), type, to, tag, timeout, count, this, &message);
+  }
+  void receive_typed(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint32_t type) {
+    shmemx_group_receive_typed(group, data.data(), data.size(), type, from, tag, 20'000'000'000, count, this, &message);
+  }
   void receive(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint64_t timeout = 20'000'000'000) {
     shmemx_group_receive(group, data.data(), data.size(), from, tag, timeout, count, this, &message);
   }

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "tests/integration/shmem/group_checks.hpp"
+#include "tests/integration/shmem/typed_checks.hpp"
 
 namespace {
 
@@ -173,7 +173,9 @@ TEST_F(GroupOnNodes, MessagesFailWithNamesOfRanks) {
     Mail other;
     other.receive(group, data, 1, 2);
     if (shmemx_group_message_wait(other.message) != -EMSGSIZE ||
-        std::string(shmemx_error_text()).find("its buffer of 64 bytes") == std::string::npos) {
+        std::string(shmemx_error_text())
+                .find("of rank 1 with tag 2 has 100 bytes; the call that receives it has room for 64") ==
+            std::string::npos) {
       return std::string("size: ") + shmemx_error_text();
     }
     shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
@@ -184,6 +186,15 @@ TEST_F(GroupOnNodes, MessagesFailWithNamesOfRanks) {
     const std::string text = shmemx_error_text();
     return error == -ECONNRESET && text.find("from rank 1 (on ") != std::string::npos && last.done == 1 ? "" : text;
   });
+}
+
+TEST_F(GroupOnNodes, TypedMessagesThatDifferFailOnBothRanksAndLaterOnesArrive) {
+  expect("", 2, [](shmemx_group_t* group, int rank, int /*size*/) { return check_typed_messages(group, rank, false); });
+}
+
+TEST_F(GroupOnNodes, ATypedMessageThatIsReceivedLateIsNotTakenForALaterOne) {
+  const SharedCount gave_up;
+  expect("", 2, [&](shmemx_group_t* group, int rank, int /*size*/) { return check_late_typed(group, rank, gave_up); });
 }
 
 TEST_F(GroupOnNodes, WhatNeedsOneNodeIsRefused) {

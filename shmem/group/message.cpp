@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/group/message.hpp"
+
+#include <fmt/format.h>
+
+namespace shmem {
+
+std::optional<Error> compare_ends(int me, Message& message, const MessageEnd& other) {
+  message.peer_type = other.type;
+  if (message.fits(other)) {
+    return std::nullopt;
+  }
+  const bool sends = message.way == Message::Way::kSend;
+  const MessageEnd mine{message.size, message.type};
+  const MessageEnd& sent = sends ? mine : other;
+  const MessageEnd& received = sends ? other : mine;
+  const auto what =
+      fmt::format("shmem: PE {}: a message {} PE {} with tag {}", me, sends ? "to" : "of", message.peer, message.tag);
+  if (sent.type != received.type && sent.type != 0 && received.type != 0) {
+    return Error{std::errc::wrong_protocol_type,
+                 fmt::format("{} is of type {} ({} bytes); the call that receives it is of type {} ({} bytes)", what,
+                             sent.type, sent.size, received.type, received.size)};
+  }
+  return Error{std::errc::message_size, fmt::format("{} has {} bytes; the call that receives it has room for {}", what,
+                                                    sent.size, received.size)};
+}
+
+}  // namespace shmem
