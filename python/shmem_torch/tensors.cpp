@@ -73,6 +73,47 @@ int type_of(const at::Tensor& tensor) {
   }
 }
 
+std::uint32_t message_type_of(at::ScalarType dtype) {
+  return static_cast<std::uint32_t>(dtype) + 1;  // 0: none is given
+}
+
+at::ScalarType dtype_of_message(std::uint32_t type) {
+  return static_cast<at::ScalarType>(type - 1);
+}
+
+std::string dtype_name(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte:
+      return "uint8";
+    case at::kChar:
+      return "int8";
+    case at::kShort:
+      return "int16";
+    case at::kInt:
+      return "int32";
+    case at::kLong:
+      return "int64";
+    case at::kHalf:
+      return "float16";
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kComplexHalf:
+      return "complex32";
+    case at::kComplexFloat:
+      return "complex64";
+    case at::kComplexDouble:
+      return "complex128";
+    case at::kBool:
+      return "bool";
+    case at::kBFloat16:
+      return "bfloat16";
+    default:
+      return c10::toString(dtype);
+  }
+}
+
 at::Tensor as_real(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor.detach()) : tensor;
 }

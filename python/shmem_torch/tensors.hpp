@@ -61,6 +61,11 @@ void check_tensor(const char* name, const at::Tensor& tensor);
 const at::Tensor& only_tensor(const char* name, const std::vector<at::Tensor>& tensors);
 
 int type_of(const at::Tensor& tensor);
+/// The type of a message of such elements, and back.
+std::uint32_t message_type_of(at::ScalarType dtype);
+at::ScalarType dtype_of_message(std::uint32_t type);
+/// "float32"
+std::string dtype_name(at::ScalarType dtype);
 
 /// Complex numbers as pairs.
 at::Tensor as_real(const at::Tensor& tensor);

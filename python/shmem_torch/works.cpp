@@ -110,6 +110,7 @@ MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const R
     : Work(info.rank, info.type, info.title, std::vector<at::Tensor>{tensor}),
       engine_(std::move(engine)),
       title_(info.title),
+      dtype_(tensor.scalar_type()),
       request_(request) {
   const bool copies = !tensor.is_contiguous();
   at::Tensor flat = tensor;
@@ -121,10 +122,12 @@ MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const R
   const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
   const auto timeout = static_cast<std::uint64_t>(std::chrono::nanoseconds(request.timeout).count());
   void* const data = flat.data_ptr();
-  const int error = request.sends ? shmemx_group_send(engine_->group.get(), data, bytes, request.peer, request.tag,
-                                                      timeout, &end_message, memory.get(), &message_)
-                                  : shmemx_group_receive(engine_->group.get(), data, bytes, request.peer, request.tag,
-                                                         timeout, &end_message, memory.get(), &message_);
+  const std::uint32_t type = message_type_of(dtype_);
+  shmemx_group_t* const group = engine_->group.get();
+  const int error = request.sends ? shmemx_group_send_typed(group, data, bytes, type, request.peer, request.tag,
+                                                            timeout, &end_message, memory.get(), &message_)
+                                  : shmemx_group_receive_typed(group, data, bytes, type, request.peer, request.tag,
+                                                               timeout, &end_message, memory.get(), &message_);
   if (error != 0) {
     throw std::invalid_argument(failure_text(title_, error, request.timeout));
   }
@@ -142,7 +145,22 @@ void MessageWork::settle(int error) {
       return;
     }
   }
-  finish(exception_of(error == 0 ? "" : failure_text(title_, error, request_.timeout)));
+  finish(exception_of(error == 0 ? "" : failure_of(error)));
+}
+
+std::string MessageWork::failure_of(int error) const {
+  if (error != -EPROTOTYPE) {
+    return failure_text(title_, error, request_.timeout);
+  }
+  const std::string mine = dtype_name(dtype_);
+  const std::string theirs = dtype_name(dtype_of_message(shmemx_group_message_peer_type(message_)));
+  const std::string peer = std::to_string(sourceRank());
+  const std::string who =
+      request_.sends
+          ? "rank " + std::to_string(rank_) + " sends " + mine + ", and rank " + peer + " receives it as " + theirs
+          : "rank " + peer + " sends " + theirs + ", and rank " + std::to_string(rank_) + " receives it as " + mine;
+  return std::string(title_) + ": " + who + " (tag " + std::to_string(request_.tag) +
+         "); give both ranks tensors of one dtype";
 }
 
 bool MessageWork::isCompleted() {

@@ -79,9 +79,12 @@ class MessageWork final : public c10d::Work {
 
  private:
   void settle(int error);
+  /// Of a failed message.
+  [[nodiscard]] std::string failure_of(int error) const;
 
   const std::shared_ptr<Engine> engine_;
   const char* title_;
+  const at::ScalarType dtype_;
   const Request request_;
   shmemx_group_message_t* message_ = nullptr;
 };

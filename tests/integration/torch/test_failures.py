@@ -2,6 +2,7 @@
 """Ranks that differ, die or do not come: exceptions on the others that name them, and what works afterwards."""
 
 import datetime
+import itertools
 import os
 import signal
 import tempfile
@@ -46,6 +47,36 @@ def differing_calls(rank, size):
     tensor = torch.ones(4)
     dist.all_reduce(tensor)
     assert (tensor == size).all()
+    return texts
+
+
+def differing_messages(rank, size):
+    """What both ranks are told of messages of rank 0 that rank 1 receives otherwise, in each way to send and receive."""
+    texts = []
+    sources = [0] if "SHMEM_HOST_ID" in os.environ else [0, None]
+    for bytes_, source in itertools.product((16, 64 << 10, 1 << 20), sources):
+        count = bytes_ // 4
+        sent = torch.full((count,), 2.0)
+        for got in (torch.zeros(count, dtype=torch.int32), torch.zeros(count // 2, dtype=torch.int64)):
+            texts.append(text_of(lambda: dist.send(sent, 1) if rank == 0 else dist.recv(got, source)))
+        wrong_size = torch.zeros(count - 1)
+        texts.append(text_of(lambda: dist.send(sent, 1) if rank == 0 else dist.recv(wrong_size, source)))
+        # Later messages arrive.
+        got = torch.zeros(count)
+        dist.send(sent, 1) if rank == 0 else dist.recv(got, source)
+        assert rank == 0 or torch.equal(got, sent)
+    wrong = torch.zeros(4, dtype=torch.int32)
+    good = torch.zeros(4)
+    operation = dist.isend if rank == 0 else dist.irecv
+    tensors = [torch.ones(4), torch.ones(4)] if rank == 0 else [wrong, good]
+    works = dist.batch_isend_irecv([dist.P2POp(operation, tensor, 1 - rank) for tensor in tensors])
+    if len(works) == 1:  # PyTorch 2
+        texts.append(text_of(works[0].wait))
+    else:
+        texts.append(text_of(works[0].wait))
+        works[1].wait()
+    dist.barrier()
+    assert rank == 0 or (good == 1).all()
     return texts
 
 
@@ -138,6 +169,17 @@ class Failures(RanksTest):
             for text, part in zip(texts, parts + ["alltoall"], strict=True):
                 self.assertIn("rank 1", text)
                 self.assertIn(part, text)
+
+    def test_messages_that_differ_raise_on_both_ranks(self):
+        for nodes in (1, 2):
+            for texts in self.on_ranks(2, differing_messages, nodes=nodes):
+                for at, text in enumerate(texts):
+                    if at % 3 == 2:
+                        self.assertRegex(text, "rank 0.*has [0-9]+ bytes; the call that receives it has room for [0-9]+")
+                        self.assertIn("rank 1", text)
+                    else:
+                        bits = ("32", "64")[at % 3]
+                        self.assertIn("rank 0 sends float32, and rank 1 receives it as int" + bits, text)
 
     def test_a_rank_that_dies_is_named_and_the_others_go_on(self):
         with tempfile.TemporaryDirectory() as folder:
