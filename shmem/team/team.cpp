@@ -198,10 +198,28 @@ Result<void> Team::software_sync() {
 // With more PEs than processors, each PE runs once per barrier, and the last one to arrive goes on without giving way.
 // A PE that gives data does not wait, so it would arrive first, go on last, and all others would wait in the next
 // broadcast of a loop. It gives way before it arrives instead of after: it runs as often, and the next data is there
-// when the others ask for it.
+// when the others ask for it. One turn is not enough, since the kernel may give the processor back before others on it
+// have run. In a large team it would have to look at too many members.
 void Team::let_takers_arrive() const {
+  constexpr int kMostMembers = 32;
   // Relaxed: a hint of this PE to itself.
-  if (job_.policy.spins == 0 && job_.gave_data->exchange(false, std::memory_order_relaxed)) {
+  if (job_.policy.spins != 0 || !job_.gave_data->exchange(false, std::memory_order_relaxed)) {
+    return;
+  }
+  if (map_.size > kMostMembers) {
+    job_.policy.yield();
+    return;
+  }
+  int member = 0;
+  for (unsigned turns = 0; job_.policy.may_yield(turns); ++turns) {
+    // Relaxed: hints, which the barrier does not rely on.
+    while (member < map_.size &&
+           (member == view_.me() || view_.member(member).entered.load(std::memory_order_relaxed) > count_)) {
+      ++member;
+    }
+    if (member == map_.size) {
+      return;
+    }
     job_.policy.yield();
   }
 }

@@ -22,8 +22,12 @@
 
 // Counted here; then as the C library does it.
 static thread_local unsigned yields_of_thread = 0;
+static thread_local std::atomic<unsigned>* seen_yields = nullptr;  // the same, for another thread
 extern "C" int sched_yield() noexcept {
   ++yields_of_thread;
+  if (seen_yields != nullptr) {
+    ++*seen_yields;
+  }
   return static_cast<int>(::syscall(SYS_sched_yield));
 }
 
@@ -47,7 +51,7 @@ std::uint64_t number_in(const EagerChannel::Given& given) {
   return number;
 }
 
-/// The yields of a barrier for which all others have come.
+/// The yields of a barrier for which the other member has come.
 unsigned yields_of_last(Job& job, Team& team) {
   const auto seen = job.team_sync(0, 0).counter.value.load();
   if (!job.bootstrap->barrier()) {
@@ -61,24 +65,54 @@ unsigned yields_of_last(Job& job, Team& team) {
   return yields_of_thread - before;
 }
 
-TEST(Broadcast, WhoGaveDataYieldsBeforeItsNextBarrierIfProcessorsAreShared) {
+/// Member 0 gives, and then enters two barriers.
+void give_and_sync(unsigned spins, const std::function<void(Job& job, Team& team, bool gave)>& sync) {
+  run_job(2, [&](Job& job) {
+    job.policy.spins = spins;
+    LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    const EagerMembers all(job, team, shmem::kEagerLimit);
+    long to = 0;
+    const long from = 42;
+    ASSERT_TRUE(shmem::broadcast(all.members, &to, &from, sizeof to, 0, true));
+    EXPECT_EQ(to, 42);
+    for (const bool gave : {true, false}) {
+      sync(job, team, gave);
+    }
+  });
+}
+
+TEST(Broadcast, WhoGaveDataYieldsUntilTheOthersHaveComeToTheBarrier) {
+  std::atomic<unsigned> yields{0};
+  give_and_sync(0, [&yields](Job& job, Team& team, bool gave) {
+    const unsigned expected = (gave ? 2 : 1) * job.policy.yields;  // the second half in the barrier's own wait
+    if (job.me == 0) {
+      yields = 0;
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) {
+      seen_yields = &yields;
+      ASSERT_TRUE(team.sync());
+      seen_yields = nullptr;
+      EXPECT_EQ(yields, expected);
+      return;
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (yields < expected && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_TRUE(team.sync());
+  });
+}
+
+TEST(Broadcast, WhoGaveDataDoesNotYieldIfTheOthersHaveComeOrProcessorsAreNotShared) {
   for (const unsigned spins : {0U, 1000U}) {
-    run_job(2, [spins](Job& job) {
-      job.policy.spins = spins;
-      LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
-      ASSERT_TRUE(job.bootstrap->barrier());
-      const EagerMembers all(job, team, shmem::kEagerLimit);
-      long to = 0;
-      const long from = 42;
-      ASSERT_TRUE(shmem::broadcast(all.members, &to, &from, sizeof to, 0, true));
-      EXPECT_EQ(to, 42);
-      for (const unsigned expected : {spins == 0 ? 1U : 0U, 0U}) {
-        if (job.me == 0) {
-          EXPECT_EQ(yields_of_last(job, team), expected) << spins;
-        } else {
-          ASSERT_TRUE(job.bootstrap->barrier());
-          ASSERT_TRUE(team.sync());
-        }
+    give_and_sync(spins, [](Job& job, Team& team, bool /*gave*/) {
+      if (job.me == 0) {
+        EXPECT_EQ(yields_of_last(job, team), 0U);
+      } else {
+        ASSERT_TRUE(job.bootstrap->barrier());
+        ASSERT_TRUE(team.sync());
       }
     });
   }
