@@ -30,6 +30,10 @@ constinit std::atomic<int> refusals{0};
   }
   return memory;
 }
+// Of this program, too: GoogleTest's own may be a sanitizer's, which knows only its own memory.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return std::malloc(size);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
