@@ -79,7 +79,7 @@ class MessageWork final : public c10d::Work {
 
  private:
   void settle(int error);
-  /// Of a failed message.
+  /// Says why the message has failed.
   [[nodiscard]] std::string failure_of(int error) const;
 
   const std::shared_ptr<Engine> engine_;

@@ -30,7 +30,8 @@ constinit std::atomic<int> refusals{0};
   }
   return memory;
 }
-// Of this program, too: GoogleTest's own may be a sanitizer's, which knows only its own memory.
+// This program replaces it as well. GoogleTest calls it, and a sanitizer's own would hand out memory that the delete
+// below must not free.
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
   return std::malloc(size);
 }
