@@ -4,16 +4,17 @@
 
 #include <new>
 
+#include "tests/unit/kv/outcomes.hpp"
 #include "tests/unit/kv/played_pes.hpp"
 
 namespace {
 
+using kv_test::an_error;
 using kv_test::Blocks;
 using kv_test::Format;
 using kv_test::PairPlan;
 using kv_test::PlayedPes;
 using kv_test::Settings;
-using testing::AllOf;
 using testing::Each;
 using testing::Field;
 using testing::HasSubstr;
@@ -24,10 +25,6 @@ using Change = PlayedPes::Change;
 
 const std::vector<std::int64_t> kZeroSendsToOne{1, 0, 0, 1};
 const std::vector<Blocks> kTwoBlocks{Blocks{{0, 1}, {2, 3}}, Blocks{}};
-
-auto an_error(std::errc code, const std::string& text) {
-  return AllOf(Field(&shmem::Error::code, code), Field(&shmem::Error::text, HasSubstr(text)));
-}
 
 class PairErrors : public testing::Test {
  protected:

@@ -8,20 +8,17 @@
 #include <set>
 
 #include "tests/support/sanitized.hpp"
+#include "tests/unit/kv/outcomes.hpp"
 #include "tests/unit/kv/played_pes.hpp"
 
 namespace {
 
 using kv_test::Blocks;
 using kv_test::Format;
+using kv_test::kNoErrors;
 using kv_test::PlayedPes;
 using shmem::kv::Settings;
 using shmem::kv::Shape;
-using testing::Each;
-using testing::Field;
-using testing::IsEmpty;
-
-const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
 
 /// Makes in `caches` the copies that the shuffle must make.
 void copy_in_order(std::vector<std::vector<std::byte>>& caches, std::size_t v_offset, std::size_t block_bytes,

@@ -7,29 +7,24 @@
 #include <thread>
 #include <utility>
 
+#include "tests/unit/kv/outcomes.hpp"
 #include "tests/unit/kv/played_pes.hpp"
 
 namespace {
 
+using kv_test::an_error;
 using kv_test::Blocks;
 using kv_test::Format;
+using kv_test::kNoErrors;
 using kv_test::Move;
 using kv_test::MovePlan;
 using kv_test::PlayedPes;
 using kv_test::Settings;
 using kv_test::Shape;
 using shmem::kv::Mode;
-using testing::AllOf;
 using testing::Each;
 using testing::Field;
 using testing::HasSubstr;
-using testing::IsEmpty;
-
-const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
-
-auto an_error(std::errc code, const std::string& text) {
-  return AllOf(Field(&shmem::Error::code, code), Field(&shmem::Error::text, HasSubstr(text)));
-}
 
 MovePlan copies(const std::vector<Move>& moves) {
   return *MovePlan::create(moves, Mode::kCopy);

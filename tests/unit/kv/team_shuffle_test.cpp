@@ -10,29 +10,23 @@
 #include <thread>
 
 #include "tests/support/sanitized.hpp"
+#include "tests/unit/kv/outcomes.hpp"
 #include "tests/unit/kv/played_pes.hpp"
 
 namespace {
 
+using kv_test::an_error;
 using kv_test::Format;
+using kv_test::kNoErrors;
 using kv_test::Move;
 using kv_test::MovePlan;
 using kv_test::PlayedPes;
 using kv_test::Settings;
 using kv_test::Shape;
 using shmem::kv::Mode;
-using testing::AllOf;
 using testing::Each;
-using testing::Field;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
-const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
 using Caches = std::vector<std::vector<std::byte>>;
-
-auto an_error(std::errc code, const std::string& text) {
-  return AllOf(Field(&shmem::Error::code, code), Field(&shmem::Error::text, HasSubstr(text)));
-}
 
 /// The index of byte `byte` of the K (or V) part of a block in the result of PlayedPes::caches.
 std::size_t place_of(const Shape& s, std::size_t v_begin, std::int64_t layer, bool v, std::int64_t block,
