@@ -270,16 +270,22 @@ TEST(GuardedStore, SurvivesTruncationOfTheFile) {
 }
 
 #if !defined(__SANITIZE_THREAD__)  // TSan maps memory of its own when a signal arrives
+// Maps a file, takes its memory away, and stores into it: true if the store noticed and this process goes on.
+bool survives_a_loss(DmaTable& table, std::uint64_t iova, std::size_t size, bool lower_limit) {
+  const auto file = memory(size);
+  const bool mapped = table.map(iova, size, 0, kBoth, again(file)) == 0;
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  const bool lost = (!lower_limit || ::setrlimit(RLIMIT_DATA, &none) == 0) && ::ftruncate(file.get(), 0) == 0;
+  return mapped && lost && !guarded_store(*table.resolve(iova + size / 2 + 8), 1);
+}
+
+// The first loss lets ASan map what it needs for a thread's variables, which it does when they are first used.
 int lose_memory_without_any_left() {
   ::alarm(20);
   fake_device::install_sigbus_guard();
   DmaPool pool{.trusting = true};
   DmaTable table(pool);
-  const auto file = memory(kGiB);
-  const bool mapped = table.map(0x100000, kGiB, 0, kBoth, again(file)) == 0;
-  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
-  const bool lost = ::setrlimit(RLIMIT_DATA, &none) == 0 && ::ftruncate(file.get(), 0) == 0;
-  return mapped && lost && !guarded_store(*table.resolve(0x100000 + kGiB / 2 + 8), 1) ? 0 : 1;
+  return survives_a_loss(table, 0x100000, 0x2000, false) && survives_a_loss(table, kGiB, kGiB, true) ? 0 : 1;
 }
 
 // RLIMIT_DATA stands in for vm.overcommit_memory=2 with its limit reached: private memory counts against both.
