@@ -73,12 +73,6 @@ std::vector<Extent> extents(const void* const* buffers, int count, std::size_t b
   return all;
 }
 
-void copy_directly(void* to, const void* from, std::size_t size) {
-  if (size != 0 && to != from) {
-    std::memmove(to, from, size);
-  }
-}
-
 /// Combines `size` bytes of all `from`, and writes the result to all `to`, which may be the same buffers.
 void combine_directly(std::span<const std::byte* const> from, std::span<std::byte* const> to, std::size_t begin,
                       std::size_t size, const TypedReduction& reduction) {
@@ -178,11 +172,11 @@ void move_directly(const StagedCall& call, const DirectBuffers& buffers, const T
       return;
     case StagedCall::kBroadcast:
       if (me != call.root) {
-        copy_directly(call.to[0], from(call.root), call.bytes);
+        move_bytes(call.to[0], from(call.root), call.bytes);
       }
       return;
     case StagedCall::kScatter:
-      copy_directly(call.to[0], from(call.root), call.bytes);
+      move_bytes(call.to[0], from(call.root), call.bytes);
       return;
     case StagedCall::kGather:
       if (me != call.root) {
@@ -193,8 +187,8 @@ void move_directly(const StagedCall& call, const DirectBuffers& buffers, const T
     case StagedCall::kAlltoall:
       for (int distance = 0; distance < members; ++distance) {
         const int member = (me + distance) % members;  // its own first, and not all the same one at once
-        copy_directly(call.to[member], from(member),
-                      call.kind == StagedCall::kAlltoall ? call.to_bytes[member] : call.bytes);
+        move_bytes(call.to[member], from(member),
+                   call.kind == StagedCall::kAlltoall ? call.to_bytes[member] : call.bytes);
       }
       return;
     case StagedCall::kReduceScatter: {

@@ -122,6 +122,13 @@ inline Share share_of(int i, int shares, std::size_t bytes) {
   return {edge(i), edge(i + 1) - edge(i)};
 }
 
+/// The memory may be missing if there is nothing to copy, and overlap.
+inline void move_bytes(void* to, const void* from, std::size_t size) {
+  if (size != 0 && to != from) {
+    std::memmove(to, from, size);
+  }
+}
+
 /// All members give, and use(member, given) is called for each gift of members 0 to `last`, in this order. REQUIRES:
 /// eager. `write` is as in EagerChannel::give.
 template <typename Write, typename Use>

@@ -26,12 +26,6 @@ std::span<std::byte> span_of(void* data, std::size_t bytes) {
   return {static_cast<std::byte*>(data), bytes};
 }
 
-void move_bytes(void* to, const void* from, std::size_t bytes) {
-  if (bytes != 0 && to != from) {
-    std::memmove(to, from, bytes);
-  }
-}
-
 bool share_bytes(std::span<const std::byte> one, std::span<const std::byte> other) {
   return !one.empty() && !other.empty() && one.data() < other.data() + other.size() &&
          other.data() < one.data() + one.size();

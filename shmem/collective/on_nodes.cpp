@@ -23,12 +23,6 @@ constexpr std::size_t kWrittenByFirst = std::size_t{32} << 10;
 /// From one member to another: longer blocks are not worth two more copies.
 constexpr std::size_t kLongestPacked = std::size_t{4} << 10;
 
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
-  if (size != 0 && to != from) {
-    std::memmove(to, from, size);
-  }
-}
-
 int first_here(const Members& members) {
   return *members.map.member(members.spanning->firsts()[static_cast<std::size_t>(members.spanning->my_node())]);
 }
@@ -53,7 +47,7 @@ class Handout {
   Result<void> hand(const Result<void>& done, std::size_t begin, std::size_t size) {
     if (done && by_first_ && team_.leads()) {
       for_others_here(members_,
-                      [&](int member) { copy_bytes(members_.at(dest_, member) + begin, dest_ + begin, size); });
+                      [&](int member) { move_bytes(members_.at(dest_, member) + begin, dest_ + begin, size); });
     }
     const auto released = team_.release_here(done);
     if (!released) {
@@ -64,7 +58,7 @@ class Handout {
   }
   void fetch(std::size_t begin, std::size_t size) {
     if (!by_first_ && !team_.leads()) {
-      copy_bytes(dest_ + begin, members_.at(dest_, first_here(members_)) + begin, size);
+      move_bytes(dest_ + begin, members_.at(dest_, first_here(members_)) + begin, size);
     }
   }
   /// The first member does not write there again before the others have read it.
@@ -123,7 +117,7 @@ Result<void> gather_blocks(const Members& members, const std::vector<std::vector
   for (const int member : nodes[static_cast<std::size_t>(members.spanning->my_node())]) {
     const auto i = static_cast<std::size_t>(member);
     if (sizes[i] != 0) {
-      copy_bytes(all + blocks.begins[i], members.at(source, member) + offset, sizes[i]);
+      move_bytes(all + blocks.begins[i], members.at(source, member) + offset, sizes[i]);
     }
   }
   return members.spanning->leaders().allgather(blocks.of_nodes, all);
@@ -160,7 +154,7 @@ Result<void> gather_in_order(const Members& members, const std::vector<std::vect
     ok = gather_blocks(members, nodes, places, parts, source, offset, all->data());
     std::byte* to = dest + offset;
     for (std::size_t member = 0; ok && member < sizes.size(); ++member) {
-      copy_bytes(to, all->data() + places.begins[member], parts[member]);
+      move_bytes(to, all->data() + places.begins[member], parts[member]);
       to += sizes[member];
     }
   }
@@ -196,7 +190,7 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
   }
   return by_pieces(members, dest, size, kPiece, [&](std::size_t begin, std::size_t some) {
     if (root_node == members.spanning->my_node() && some != 0) {
-      copy_bytes(to + begin, members.at(source, root) + begin, some);
+      move_bytes(to + begin, members.at(source, root) + begin, some);
     }
     return members.spanning->leaders().broadcast(to + begin, some, root_node);
   });
@@ -322,7 +316,7 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   return by_pieces(members, dest, count * reduction.element, kPiece, [&](std::size_t begin, std::size_t some) {
     // In place too: no other member reads the first member's source, which reads a piece of the others before they
     // receive it.
-    copy_bytes(to + begin, static_cast<const std::byte*>(source) + begin, some);
+    move_bytes(to + begin, static_cast<const std::byte*>(source) + begin, some);
     const std::size_t elements = some / reduction.element;
     for_others_here(members, [&](int member) {
       if (elements != 0) {
@@ -357,15 +351,15 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
   for (int member = 0; member < members.size(); ++member) {
     const std::byte* theirs = all + blocks.begins[static_cast<std::size_t>(member)];
     if (!inclusive && is_here(member)) {
-      copy_bytes(members.at(dest, member) + begin, before, size);
+      move_bytes(members.at(dest, member) + begin, before, size);
     }
     if (member == 0) {
-      copy_bytes(before, theirs, size);
+      move_bytes(before, theirs, size);
     } else {
       reduction.combine(before, theirs, size / reduction.element);
     }
     if (inclusive && is_here(member)) {
-      copy_bytes(members.at(dest, member) + begin, before, size);
+      move_bytes(members.at(dest, member) + begin, before, size);
     }
   }
   return {};

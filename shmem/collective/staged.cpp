@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 
 #include "shmem/collective/direct.hpp"
 
@@ -15,12 +14,6 @@ namespace {
 
 /// Bytes combined at a time: they stay in the cache closest to the processor.
 constexpr std::size_t kCombined = std::size_t{8} << 10;
-
-void copy_bytes(void* to, const void* from, std::size_t size) {
-  if (size != 0 && to != from) {
-    std::memcpy(to, from, size);
-  }
-}
 
 }  // namespace
 
@@ -42,14 +35,51 @@ void StagedCollectives::write_piece(std::byte* to, const StagedCall& call, std::
   }
   const int blocks = has_blocks(call.kind) ? team_.size() : 1;
   for (int i = 0; i < blocks; ++i) {
-    copy_bytes(to + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
+    move_bytes(to + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
   }
 }
 
+/// Whether this member combines what it gives to itself from where it is. It does not if the result would overwrite it
+/// before.
+bool StagedCollectives::keeps_own(const StagedCall& call) const {
+  if (!combines(call.kind) || (call.kind == StagedCall::kReduce && call.root != team_.me())) {
+    return combines(call.kind);
+  }
+  const auto* const from = static_cast<const std::byte*>(own_block(call));
+  const auto* const to = static_cast<const std::byte*>(call.to[0]);
+  return from == to || from + call.bytes <= to || to + call.bytes <= from;
+}
+
+const void* StagedCollectives::own_block(const StagedCall& call) const {
+  return call.from[has_blocks(call.kind) ? team_.me() : 0];
+}
+
 void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, std::size_t size) {
-  if (gives(call)) {
+  if (!gives(call)) {
+    return;
+  }
+  const int blocks = has_blocks(call.kind) ? team_.size() : 1;
+  statistics_.staged_bytes += size * static_cast<std::size_t>(blocks);
+  if (!keeps_own(call)) {
     write_piece(next(), call, offset, size);
-    statistics_.staged_bytes += size * (has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1);
+    return;
+  }
+  // Of one block others combine the other shares, of several ones the other blocks.
+  const Share mine =
+      blocks == 1 ? share_of(team_.me(), team_.size(), size) : Share{static_cast<std::size_t>(team_.me()) * size, size};
+  statistics_.staged_bytes -= mine.size;
+  if (blocks == 1) {
+    const auto* const from = static_cast<const std::byte*>(call.from[0]) + offset;
+    const std::size_t end = mine.begin + mine.size;
+    move_bytes(next(), from, mine.begin);
+    move_bytes(next() + end, from + end, size - end);
+    return;
+  }
+  for (int i = 0; i < blocks; ++i) {
+    if (i != team_.me()) {
+      move_bytes(next() + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset,
+                 size);
+    }
   }
 }
 
@@ -185,42 +215,49 @@ Result<void> StagedCollectives::make_staged(const StagedCall& call, std::size_t 
   return {};
 }
 
-template <typename Piece>
-void StagedCollectives::combine(std::byte* to, std::size_t size, Piece piece_of) const {
+/// Combines the members' pieces, and calls write(offset, sums, size) for each part.
+template <typename Piece, typename Write>
+void StagedCollectives::combine(std::size_t size, Piece piece_of, Write write) const {
   const std::size_t element = reduction_.reduction.element;
+  alignas(64) std::array<std::byte, kCombined> sums;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
   for (std::size_t at = 0; at < size; at += kCombined) {
     const std::size_t part = std::min(kCombined, size - at);
-    copy_bytes(to + at, piece_of(0) + at, part);
+    move_bytes(sums.data(), piece_of(0) + at, part);
     for (int member = 1; member < team_.size(); ++member) {
-      reduction_.reduction.combine(to + at, piece_of(member) + at, part / element);
+      reduction_.reduction.combine(sums.data(), piece_of(member) + at, part / element);
     }
     if (reduction_.finish != nullptr) {
-      reduction_.finish(to + at, part / element, team_.size());
+      reduction_.finish(sums.data(), part / element, team_.size());
     }
+    write(at, sums.data(), part);
   }
 }
 
-/// Each member combines a share of the piece, in its own stage, and then reads all shares.
+/// Each member combines a share of the piece, shows it in its own stage, and then reads the others' shares.
 Result<void> StagedCollectives::combine_staged(const StagedCall& call, std::size_t offset, std::size_t size) {
-  const Share mine = share_of(team_.me(), team_.size(), size);
-  std::byte* const own = stage(team_.me(), turn_) + mine.begin;
-  std::array<std::byte, kCombined> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (std::size_t at = 0; at < mine.size; at += kCombined) {
-    const std::size_t part = std::min(kCombined, mine.size - at);
-    combine(sum.data(), part, [&](int member) { return staged(member) + mine.begin + at; });
-    copy_bytes(own + at, sum.data(), part);
-  }
+  const int me = team_.me();
+  const bool takes = call.kind == StagedCall::kAllreduce || call.root == me;
+  const Share mine = share_of(me, team_.size(), size);
+  const std::byte* const own = keeps_own(call) ? static_cast<const std::byte*>(call.from[0]) + offset : staged(me);
+  std::byte* const shown = stage(me, turn_) + mine.begin;
+  std::byte* const to = takes ? static_cast<std::byte*>(call.to[0]) + offset : nullptr;
+  combine(
+      mine.size, [&](int member) { return (member == me ? own : staged(member)) + mine.begin; },
+      [&](std::size_t at, const std::byte* sums, std::size_t part) {
+        if (call.kind == StagedCall::kAllreduce || !takes) {
+          move_bytes(shown + at, sums, part);
+        }
+        if (takes) {
+          move_bytes(to + mine.begin + at, sums, part);
+        }
+      });
   if (auto ok = team_.sync(); !ok) {
     return ok;
   }
-  if (call.kind == StagedCall::kReduce && call.root != team_.me()) {
-    return {};
-  }
-  std::byte* const to = static_cast<std::byte*>(call.to[0]) + offset;
-  for (int distance = 0; distance < team_.size(); ++distance) {
-    const int member = (team_.me() + distance) % team_.size();
+  for (int distance = 1; takes && distance < team_.size(); ++distance) {
+    const int member = (me + distance) % team_.size();
     const Share theirs = share_of(member, team_.size(), size);
-    copy_bytes(to + theirs.begin, staged(member) + theirs.begin, theirs.size);
+    move_bytes(to + theirs.begin, staged(member) + theirs.begin, theirs.size);
   }
   return {};
 }
@@ -230,10 +267,13 @@ Result<void> StagedCollectives::use(const StagedCall& call, std::size_t offset, 
                                     Piece piece_of) {
   const int me = team_.me();
   const auto to = [&](int i) { return static_cast<std::byte*>(call.to[i]) + offset; };
+  const auto write = [&](std::size_t at, const std::byte* sums, std::size_t part) {
+    move_bytes(to(0) + at, sums, part);
+  };
   switch (call.kind) {
     case StagedCall::kBroadcast:
       if (me != call.root) {
-        copy_bytes(to(0), piece_of(call.root), size);
+        move_bytes(to(0), piece_of(call.root), size);
       }
       return {};
     case StagedCall::kReduce:
@@ -242,7 +282,7 @@ Result<void> StagedCollectives::use(const StagedCall& call, std::size_t offset, 
         return combine_staged(call, offset, size);
       }
       if (call.kind == StagedCall::kAllreduce || me == call.root) {
-        combine(to(0), size, piece_of);
+        combine(size, piece_of, write);
       }
       return {};
     case StagedCall::kGather:
@@ -250,148 +290,26 @@ Result<void> StagedCollectives::use(const StagedCall& call, std::size_t offset, 
       for (int distance = 0; (call.kind == StagedCall::kAllgather || me == call.root) && distance < team_.size();
            ++distance) {
         const int member = (me + distance) % team_.size();
-        copy_bytes(to(member), piece_of(member), size);
+        move_bytes(to(member), piece_of(member), size);
       }
       return {};
     case StagedCall::kScatter:
-      copy_bytes(to(0), piece_of(call.root) + static_cast<std::size_t>(me) * size, size);
+      move_bytes(to(0), piece_of(call.root) + static_cast<std::size_t>(me) * size, size);
       return {};
     case StagedCall::kReduceScatter:
-      combine(to(0), size, [&](int member) { return piece_of(member) + static_cast<std::size_t>(me) * size; });
+      combine(
+          size,
+          [&](int member) {
+            return member == me && !in_line && keeps_own(call) ? static_cast<const std::byte*>(own_block(call)) + offset
+                                                               : piece_of(member) + static_cast<std::size_t>(me) * size;
+          },
+          write);
       return {};
     case StagedCall::kBarrier:
     case StagedCall::kAlltoall:
       break;
   }
   return {};
-}
-
-/// What an alltoall moves, once all members have told.
-struct StagedCollectives::AlltoallPlan {
-  BlockSizes sizes;
-  std::size_t most = 0;    // bytes of a block in one piece
-  std::size_t rounds = 0;  // of pieces
-};
-
-void StagedCollectives::stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most) {
-  for (int i = 0; i < team_.size(); ++i) {
-    if (i != team_.me() && offset < call.from_bytes[i]) {
-      const auto size = std::min<std::size_t>(most, call.from_bytes[i] - offset);
-      copy_bytes(next() + static_cast<std::size_t>(i) * most, static_cast<const std::byte*>(call.from[i]) + offset,
-                 size);
-      statistics_.staged_bytes += size;
-    }
-  }
-}
-
-void StagedCollectives::read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const {
-  for (int distance = 1; distance < team_.size(); ++distance) {
-    const int member = (team_.me() + distance) % team_.size();
-    if (offset < call.to_bytes[member]) {
-      copy_bytes(static_cast<std::byte*>(call.to[member]) + offset,
-                 staged(member) + static_cast<std::size_t>(team_.me()) * plan.most,
-                 std::min<std::size_t>(plan.most, call.to_bytes[member] - offset));
-    }
-  }
-}
-
-/// After the exchange: an Error on all members unless each expects what the others give.
-Result<void> StagedCollectives::agree_on_blocks(AlltoallPlan& plan) {
-  const int members = team_.size();
-  const std::size_t row_bytes = plan.sizes.row_bytes();
-  const bool rows_in_line = row_bytes <= kInlineRoom;
-  for (int member = 0; member < members; ++member) {
-    std::memcpy(plan.sizes.row(member), rows_in_line ? given_data(member) : staged(member), row_bytes);
-  }
-  if (auto ok = plan.sizes.compare(team_.me()); !ok) {
-    return ok;
-  }
-  std::uint64_t largest = 0;
-  for (int from = 0; from < members; ++from) {
-    for (int to = 0; to < members; ++to) {
-      if (from != to && (given_head(from).flags & kInline) == 0) {
-        largest = std::max(largest, plan.sizes.given(from, to));
-      }
-    }
-  }
-  plan.rounds = (largest + plan.most - 1) / plan.most;
-  return {};
-}
-
-Result<void> StagedCollectives::alltoall(const StagedCall& call) {
-  const int members = team_.size();
-  AlltoallPlan plan{.sizes = BlockSizes(call, members),
-                    .most = stages_.half / static_cast<std::size_t>(members) / 64 * 64};
-  const std::uint64_t* const row = plan.sizes.my_row();
-  const std::size_t row_bytes = plan.sizes.row_bytes();
-  const std::size_t total = std::accumulate(call.from_bytes, call.from_bytes + members, std::size_t{0});
-  const bool rows_in_line = row_bytes <= kInlineRoom;
-  const bool in_line = rows_in_line && total <= kInlineRoom - row_bytes;
-  std::vector<SymmetricPlace> places;
-  if (rows_in_line && !in_line) {
-    places = places_to_show(call, memories_, team_.me(), members);
-  }
-  const std::size_t places_bytes = places.size() * sizeof(SymmetricPlace);
-  const bool shows = !places.empty() && places_bytes <= kInlineRoom - row_bytes;
-  if (!rows_in_line) {
-    std::memcpy(next(), row, row_bytes);
-  } else if (!in_line && !shows) {
-    stage_blocks(call, 0, plan.most);
-  }
-  const std::uint64_t flags = in_line ? std::uint64_t{kInline} : shows ? std::uint64_t{kDirect} : 0;
-  const std::size_t along = rows_in_line ? row_bytes + (in_line ? total : shows ? places_bytes : 0) : 0;
-  auto ok = meet(head_of(call, flags), along, [&](std::byte* to) {
-    std::memcpy(to, row, rows_in_line ? row_bytes : 0);
-    to += row_bytes;
-    if (shows) {
-      std::memcpy(to, places.data(), places_bytes);
-    }
-    for (int i = 0; in_line && i < members; ++i) {
-      copy_bytes(to, call.from[i], call.from_bytes[i]);
-      to += call.from_bytes[i];
-    }
-  });
-  if (ok) {
-    ok = agree_on_blocks(plan);
-  }
-  StagedCall rest = call;
-  std::vector<std::uint64_t> rest_bytes(call.to_bytes, call.to_bytes + members);
-  rest.to_bytes = rest_bytes.data();
-  bool any_shows = false;  // those have not staged their first blocks
-  for (int member = 0; ok && member < members; ++member) {
-    any_shows = any_shows || has_given(member, kDirect);
-    if (has_given(member, kInline)) {
-      const std::byte* from = given_data(member) + row_bytes;
-      for (int i = 0; i < team_.me(); ++i) {
-        from += plan.sizes.given(member, i);
-      }
-      copy_bytes(call.to[member], from, plan.sizes.given(member, team_.me()));
-      rest_bytes[static_cast<std::size_t>(member)] = 0;
-    }
-  }
-  if (!ok && has_failed()) {
-    return ok;
-  }
-  if (ok && any_shows && all_show(call)) {
-    return run_directly(rest, row_bytes);
-  }
-  part();
-  const std::vector<std::uint64_t> none(static_cast<std::size_t>(members));
-  if (in_line) {
-    rest.from_bytes = none.data();
-  } else if (ok) {
-    copy_bytes(call.to[team_.me()], call.from[team_.me()], call.to_bytes[team_.me()]);  // not by way of the stage
-  }
-  for (std::size_t round = 0; ok && round < plan.rounds; ++round) {
-    if (round != 0 || !rows_in_line || any_shows) {
-      stage_blocks(rest, round * plan.most, plan.most);
-      ok = next_piece();
-    }
-    if (ok) {
-      read_blocks(rest, plan, round * plan.most);
-    }
-  }
-  return ok;
 }
 
 }  // namespace shmem

@@ -54,6 +54,8 @@ class StagedCollectives {
   [[nodiscard]] bool has_given(int member, Flags flag) const { return (given_head(member).flags & flag) != 0; }
   [[nodiscard]] const std::byte* staged(int member) const { return stage(member, turn_); }
   [[nodiscard]] bool gives(const StagedCall& call) const;
+  [[nodiscard]] bool keeps_own(const StagedCall& call) const;
+  [[nodiscard]] const void* own_block(const StagedCall& call) const;
   void write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const;
   void stage_piece(const StagedCall& call, std::size_t offset, std::size_t size);
   [[nodiscard]] bool all_show(const StagedCall& call) const;
@@ -70,8 +72,8 @@ class StagedCollectives {
   template <typename Piece>
   Result<void> use(const StagedCall& call, std::size_t offset, std::size_t size, bool in_line, Piece piece_of);
   Result<void> combine_staged(const StagedCall& call, std::size_t offset, std::size_t size);
-  template <typename Piece>
-  void combine(std::byte* to, std::size_t size, Piece piece_of) const;
+  template <typename Piece, typename Write>
+  void combine(std::size_t size, Piece piece_of, Write write) const;
   Result<void> alltoall(const StagedCall& call);
   Result<void> agree_on_blocks(AlltoallPlan& plan);
   void stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most);

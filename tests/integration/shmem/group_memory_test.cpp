@@ -183,6 +183,43 @@ TEST(GroupMemory, CallsThatAreOnlyPartlyOnItAreMadeAsOthers) {
             }));
 }
 
+/// What a member combines itself it reads where it is.
+TEST(GroupMemory, SumsOfOtherMemoryAreCopiedOnlyForOthers) {
+  for (const int size : {1, 2, 3}) {
+    EXPECT_EQ(
+        "",
+        run_ranks(size,
+                  [](shmemx_group_t* group, int rank, int members) -> std::string {
+                    constexpr std::size_t kBytes = 1'500'000;
+                    constexpr std::size_t kRounding = 4096;
+                    const auto others = static_cast<std::size_t>(members - 1);
+                    Bytes from(kBytes * (others + 1), static_cast<std::uint8_t>(1 + rank));
+                    Bytes to(kBytes);
+                    const Buffers buffers = buffers_at(from.data(), to.data(), members, kBytes, kBytes);
+                    for (const int kind : {SHMEMX_GROUP_ALLREDUCE, SHMEMX_GROUP_REDUCE, SHMEMX_GROUP_REDUCE_SCATTER}) {
+                      const shmemx_group_call_t call = buffers.call(kind, kBytes, 0);
+                      const std::uint64_t before = statistics(group).staged_bytes;
+                      if (shmemx_group_run(group, &call) != 0) {
+                        return shmemx_error_text();
+                      }
+                      const std::uint64_t copied = statistics(group).staged_bytes - before;
+                      const std::uint64_t needed =
+                          kind == SHMEMX_GROUP_REDUCE_SCATTER ? kBytes * others : kBytes * others / (others + 1);
+                      if (copied + kRounding < needed || copied > needed + kRounding) {
+                        return "kind " + std::to_string(kind) + ": copied " + std::to_string(copied);
+                      }
+                      const auto sum = static_cast<std::uint8_t>(members * (members + 1) / 2);
+                      if ((kind != SHMEMX_GROUP_REDUCE || rank == 0) && to != Bytes(kBytes, sum)) {
+                        return "kind " + std::to_string(kind) + ": wrong sums";
+                      }
+                      std::fill(to.begin(), to.end(), std::uint8_t{0});
+                    }
+                    return "";
+                  }))
+        << size;
+  }
+}
+
 TEST(GroupMemory, LongMessagesFromItAreCopiedOnce) {
   EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int size) -> std::string {
               constexpr std::size_t kBytes = 1'000'001;
