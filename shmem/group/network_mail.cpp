@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,9 @@ namespace shmem {
 namespace {
 
 constexpr std::chrono::milliseconds kPollEach{1};
+/// How long the answer to a message may take to leave once the group is destroyed: its first message to a PE waits for
+/// the connection.
+constexpr std::chrono::milliseconds kAnswerLimit{500};
 
 // The type of a message is a part of its tag, which its receiver does not match.
 constexpr int kTypeShift = 32;
@@ -165,7 +169,13 @@ void NetworkMail::send_answer(UnderWay& one) {
       network_.start_send(one.message->peer, answer_tag_of(*one.message), &one.answer, sizeof one.answer);
   if (request) {
     one.answer_request = *request;
+    one.answers = true;
   }
+}
+
+bool NetworkMail::has_unsent_answers() const {
+  return std::any_of(under_way_.begin(), under_way_.end(),
+                     [](const UnderWay& one) { return !one.message && one.answers; });
 }
 
 /// True if a message is over.
@@ -249,11 +259,17 @@ void NetworkMail::serve() {
 void NetworkMail::stop(const Error& why) {
   std::optional<HelperThread> thread;
   {
-    const std::scoped_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (stopped_) {
       return;
     }
     stopped_ = why;
+    const auto deadline = Clock::now() + kAnswerLimit;
+    for (poll(); has_unsent_answers() && Clock::now() < deadline; poll()) {
+      lock.unlock();
+      network_.sleep(kPollEach);
+      lock.lock();
+    }
     for (UnderWay& one : under_way_) {
       give_up(one);
       if (one.message) {

@@ -32,7 +32,8 @@ class NetworkMail {
   void post(const MessagePointer& message);
   /// Until it is over. Returns its Error.
   Result<void> wait(const MessagePointer& message);
-  /// Messages that are not over fail, as do all later ones. From now on this does not use the network.
+  /// Messages that are not over fail, as do all later ones. Waits a moment for answers that have not left. From then on
+  /// this does not use the network.
   void stop(const Error& why);
 
  private:
@@ -41,8 +42,9 @@ class NetworkMail {
     MessagePointer message;  // nullptr: it is over, and only the answer is left
     std::optional<std::uint64_t> request{};
     std::optional<std::uint64_t> answer_request{};
-    Arrival arrival{};    // to a receiver
-    MessageEnd answer{};  // the receiver's end
+    Arrival arrival{};     // to a receiver
+    MessageEnd answer{};   // the receiver's end
+    bool answers = false;  // this is the receiver, and answer_request its send
   };
 
   // Under mutex_.
@@ -55,6 +57,7 @@ class NetworkMail {
   void give_up(UnderWay& one);
   Result<void> compare(UnderWay& one);
   void send_answer(UnderWay& one);
+  [[nodiscard]] bool has_unsent_answers() const;
   /// The Error of a message. The others are told of a member that is lost.
   Error failure_of(const Message& message, const Error& error);
   void end(Message& message, const Result<void>& outcome);

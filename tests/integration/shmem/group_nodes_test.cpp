@@ -197,6 +197,24 @@ TEST_F(GroupOnNodes, ATypedMessageThatIsReceivedLateIsNotTakenForALaterOne) {
   expect("", 2, [&](shmemx_group_t* group, int rank, int /*size*/) { return check_late_typed(group, rank, gave_up); });
 }
 
+/// The first message to the sender is the answer, so that it has to wait for a connection.
+TEST_F(GroupOnNodes, AReceiverThatDestroysItsGroupAtOnceHasAnswered) {
+  for (int repeat = 0; repeat < 10 && !IsSkipped(); ++repeat) {
+    expect("", 2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+      const Bytes data = filled(0, 1, 100);
+      Bytes got(data.size());
+      Mail mail;
+      if (rank == 0) {
+        mail.send(group, data, 1, 5, 7);
+      } else {
+        mail.receive_typed(group, got, 0, 5, 7);
+      }
+      const int error = shmemx_group_message_wait(mail.message);
+      return error != 0 ? shmemx_error_text() : rank == 1 && got != data ? "wrong data" : "";
+    });
+  }
+}
+
 TEST_F(GroupOnNodes, WhatNeedsOneNodeIsRefused) {
   expect("", 2, [](shmemx_group_t* group, int rank, int size) -> std::string {
     shmemx_group_memory_t* memory = nullptr;
