@@ -90,18 +90,43 @@ Result<void> UcxDirect::finish(Started& started, const OpText& op) {
   return {};
 }
 
-/// UCX goes on in the background; quiet() reports the outcome.
+/// UCX goes on in the background, and calls back if it was asked to; quiet() reports the outcome.
 Result<void> UcxDirect::leave(const Started& started, const OpText& op) {
   if (UCS_PTR_IS_ERR(started.request)) {
     return peers_.error(*started.peer, UCS_PTR_STATUS(started.request), op);
   }
-  if (started.request != nullptr) {
-    worker_.calls().request_free(started.request);
-  }
   return {};
 }
 
-Result<void> UcxDirect::finish_or_leave(Result<Started> started, const OpText& op, Waits waits) {
+UcxDirect::Left& UcxDirect::left_of(int pe) {
+  while (left_.size() <= static_cast<std::size_t>(pe)) {
+    left_.emplace_back().calls = &worker_.calls();
+  }
+  return left_[static_cast<std::size_t>(pe)];
+}
+
+template <typename Call>
+Result<void> UcxDirect::move(const RemotePlace& place, const OpText& op, Waits waits, Call call) {
+  ucp_request_param_t parameters{};
+  auto started = begin(place, op, [&](ucp_ep_h endpoint, std::uint64_t address, ucp_rkey_h key) {
+    if (waits == Waits::kYes) {
+      return call(endpoint, address, key, &parameters);
+    }
+    Left& left = left_of(place.pe);
+    left.count.fetch_add(1, std::memory_order_relaxed);  // UCX may call back before it returns
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    parameters.user_data = &left;
+    parameters.cb.send = [](void* request, ucs_status_t /*quiet() reports it*/, void* data) {
+      auto& ended = *static_cast<Left*>(data);
+      ended.calls->request_free(request);
+      ended.count.fetch_sub(1, std::memory_order_release);  // pairs with finish_flush()
+    };
+    void* const request = call(endpoint, address, key, &parameters);
+    if (!UCS_PTR_IS_PTR(request)) {
+      left.count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return request;
+  });
   if (!started) {
     return started.error();
   }
@@ -109,19 +134,17 @@ Result<void> UcxDirect::finish_or_leave(Result<Started> started, const OpText& o
 }
 
 Result<void> UcxDirect::put(const RemotePlace& to, const void* from, std::size_t bytes, Waits waits) {
-  const OpText op{"put", bytes, "to"};
-  const auto call = [&](ucp_ep_h endpoint, std::uint64_t address, ucp_rkey_h key) {
-    return worker_.calls().put_nbx(endpoint, from, bytes, address, key, &kNoParameters);
-  };
-  return finish_or_leave(begin(to, op, call), op, waits);
+  return move(to, {"put", bytes, "to"}, waits,
+              [&](ucp_ep_h endpoint, std::uint64_t address, ucp_rkey_h key, const ucp_request_param_t* parameters) {
+                return worker_.calls().put_nbx(endpoint, from, bytes, address, key, parameters);
+              });
 }
 
 Result<void> UcxDirect::get(void* to, const RemotePlace& from, std::size_t bytes, Waits waits) {
-  const OpText op{"get", bytes, "from"};
-  const auto call = [&](ucp_ep_h endpoint, std::uint64_t address, ucp_rkey_h key) {
-    return worker_.calls().get_nbx(endpoint, to, bytes, address, key, &kNoParameters);
-  };
-  return finish_or_leave(begin(from, op, call), op, waits);
+  return move(from, {"get", bytes, "from"}, waits,
+              [&](ucp_ep_h endpoint, std::uint64_t address, ucp_rkey_h key, const ucp_request_param_t* parameters) {
+                return worker_.calls().get_nbx(endpoint, to, bytes, address, key, parameters);
+              });
 }
 
 Result<UcxDirect::Started> UcxDirect::begin_atomic(const RemotePlace& word, std::size_t size, ucp_atomic_op_t operation,
@@ -234,10 +257,13 @@ Result<void> UcxDirect::finish_flush(UcxPeer& peer, void* request) {
     calls.request_free(request);
     if (waited == std::errc::timed_out || waited == std::errc::operation_canceled) {
       // Operations may still be under way, but their bytes are the caller's again.
-      peers_.give_up(peer);
-      for (int look = 0; look < 100; ++look) {
-        worker_.progress();
+      const Left* left = nullptr;
+      {
+        const auto held = peers_.lock();
+        left = &left_of(peer.pe);
       }
+      peers_.give_up(peer);
+      wait_policy_.settle([left] { return left->count.load(std::memory_order_acquire) == 0; });
       return wait_policy_.error(waited, peers_, peer, kQuieting);
     }
   }

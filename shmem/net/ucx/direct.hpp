@@ -43,6 +43,12 @@ class UcxDirect final : public UcxOneSided {
     std::atomic<bool> used{false};
   };
 
+  /// Operations for one PE that nobody waits for, and that may still use their caller's memory.
+  struct Left {
+    const UcxCalls* calls = nullptr;
+    std::atomic<std::uint64_t> count{0};
+  };
+
   /// `call(endpoint, address, key)` asks UCX to access `place`.
   template <typename Call>
   Result<Started> begin(const RemotePlace& place, const OpText& op, Call call);
@@ -51,7 +57,10 @@ class UcxDirect final : public UcxOneSided {
   Result<void> begin_swap(const RemotePlace& word, std::size_t size, std::uint64_t operand);
   Result<void> finish(Started& started, const OpText& op);
   Result<void> leave(const Started& started, const OpText& op);
-  Result<void> finish_or_leave(Result<Started> started, const OpText& op, Waits waits);
+  /// Of a put or get. `call` gets UCX's parameters as its last argument.
+  template <typename Call>
+  Result<void> move(const RemotePlace& place, const OpText& op, Waits waits, Call call);
+  Left& left_of(int pe);
   Swap& take_swap();
   Result<void> finish_flush(UcxPeer& peer, void* request);
 
@@ -61,6 +70,7 @@ class UcxDirect final : public UcxOneSided {
   // Guarded by the lock of the peers.
   std::deque<Swap> swaps_;
   std::size_t next_swap_ = 0;
+  std::deque<Left> left_;  // by PE
 };
 
 }  // namespace shmem
