@@ -41,7 +41,7 @@ start=$(sed -n "s,^ExecStart=[^ ]*/gba-fake-device ,$bin/gba-fake-device ,p" "$u
 if [ -z "${GBA_TEST_NOT_STARTED:-}" ]; then
   $start > /run/gba-fake/log 2>&1 &
   tries=0
-  until grep -q ready /run/gba-fake/log; do
+  until grep -qs ready /run/gba-fake/log; do  # -s: the file comes with the process
     tries=$((tries + 1))
     [ "$tries" -lt 400 ] || fail 1 "the device is not ready: $(cat /run/gba-fake/log)"
     sleep 0.05
