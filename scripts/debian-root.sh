@@ -70,7 +70,7 @@ folder="$(realpath -m "$2")"
 shift 2
 [[ "$release" =~ ^[a-z]+$ ]] || usage_error "not the name of a release: $release"
 [[ "$(id -u)" == 0 ]] || skip "only root can make a root folder"
-command -v debootstrap >/dev/null || skip "debootstrap is not installed (scripts/install-deps.sh soak installs it)"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed (scripts/install-deps.sh test installs it)"
 [[ -f "/usr/share/debootstrap/scripts/$release" ]] || skip "debootstrap knows no release $release"
 unshare --mount --pid --fork true 2>/dev/null || skip "this machine does not permit mount and process namespaces"
 log="$folder.log"

@@ -35,11 +35,11 @@ packages_of() {
     options) echo libmicrohttpd-dev libmpich-dev libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy ;;
     demo) echo libpmix-dev openmpi-bin ;;
     test)
-      echo ccache clang dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev "$(fuzzer_library)" libgmock-dev \
-        libgtest-dev openmpi-bin python3 spin valgrind
+      echo ccache clang debootstrap dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev \
+        "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 spin valgrind
       ;;
     soak)
-      echo automake debootstrap flex libtool munge python3-setuptools rpm slurm-client slurmctld slurmd \
+      echo automake flex libtool munge python3-setuptools rpm slurm-client slurmctld slurmd \
         slurm-wlm-basic-plugins
       ;;
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;

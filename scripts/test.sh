@@ -10,14 +10,15 @@ Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
        scripts/test.sh --root RELEASE [--compiler NAME] [CTEST_ARGUMENT...]
 
 Installs missing packages (groups build, options, test and arm64 of scripts/install-deps.sh), builds,
-and runs the tests: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer and under
-ThreadSanitizer, the fuzz targets for 20 seconds each (GBA_FUZZ_SECONDS says otherwise), the unit
-tests cross-compiled for arm64 in qemu-user, then all tests but those labelled soak. The last lines
-are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
+and runs the tests: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, on Debian
+13 if this machine can have a root of it (scripts/debian-root.sh), and under ThreadSanitizer, the fuzz
+targets for 20 seconds each (GBA_FUZZ_SECONDS says otherwise), the unit tests cross-compiled for arm64
+in qemu-user, then all tests but those labelled soak. The last lines are ctest's summary of the latter.
+Exits with 0 if nothing failed anywhere.
 
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that none of the tests has. Label fuzz means the fuzz targets, label arm64 the
-                     unit tests for arm64.
+                     unit tests for arm64, label trixie those on Debian 13.
   --root RELEASE     builds everything, and runs the unit tests, in a Debian of another release
                      instead: trixie is Debian 13 (scripts/debian-root.sh makes it in
                      ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
@@ -35,6 +36,7 @@ compiler=
 required=()
 fuzz=
 arm64=
+trixie=
 ctest_arguments=()
 without_soak=(-LE '^soak$')
 problems=()
@@ -91,6 +93,35 @@ build_release() {
   configure_preset release "${arguments[@]}" && build_folder release
 }
 
+# Where the root of a Debian release is.
+root_folder() {
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$1"
+}
+
+in_trixie() {
+  scripts/debian-root.sh trixie "$(root_folder trixie)" "$@"
+}
+
+# Success if this machine has a root of Debian 13, or gets it; else says why not.
+can_have_trixie() {
+  local reason
+  reason="$(in_trixie true 2>&1)" || {
+    reason="${reason##*$'\n'}"
+    echo "unit tests, Debian 13: skipped, ${reason#*skipped: }"
+    return 1
+  }
+}
+
+build_asan_in_trixie() {
+  in_trixie bash -euc 'cmake --preset asan -B build-trixie-asan; cmake --build build-trixie-asan --target unit_tests'
+}
+
+run_asan_in_trixie() {
+  echo "== unit tests, asan, Debian 13"
+  in_trixie ctest --test-dir build-trixie-asan --output-on-failure -j "$(nproc)" -L '^unit$' "${ctest_arguments[@]}" ||
+    problems+=("the unit tests failed under asan on Debian 13")
+}
+
 run_sanitized_unit_tests() {
   local preset="$1"
   echo "== unit tests, $preset"
@@ -134,6 +165,10 @@ check_required_label() {
         problems+=("the unit tests for arm64 were skipped, but label arm64 is required")
       return
       ;;
+    trixie)
+      [[ -n "$trixie" ]] || problems+=("the unit tests on Debian 13 were skipped, but label trixie is required")
+      return
+      ;;
   esac
   tests="$(tests_with_label "$label")"
   [[ -n "$tests" ]] || problems+=("no test has the required label $label")
@@ -152,8 +187,9 @@ report_problems() {
 
 # Replaces this process.
 test_in_root() {
-  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$root" build="build-$root"
+  local folder build="build-$root"
   local -a with=() cmake=() selection=(-L '^unit$')
+  folder="$(root_folder "$root")"
   [[ ${#required[@]} -eq 0 ]] || usage_error "--require and --root exclude each other"
   if [[ " ${ctest_arguments[*]} " =~ " -L "|" -R "|" --label-regex "|" --tests-regex " ]]; then
     with=(--with "soak,torch")
@@ -185,9 +221,13 @@ cd "$ROOT"
 [[ -z "$root" ]] || test_in_root
 install_packages build options test
 build_release
-for preset in asan tsan; do
-  build_preset "$preset" unit_tests
-done
+if can_have_trixie; then
+  build_asan_in_trixie
+  trixie=yes
+else
+  build_preset asan unit_tests
+fi
+build_preset tsan unit_tests
 if can_fuzz; then
   build_preset fuzz
   fuzz=yes
@@ -196,9 +236,12 @@ if can_cross_compile; then
   build_preset arm64
   arm64=yes
 fi
-for preset in asan tsan; do
-  run_sanitized_unit_tests "$preset"
-done
+if [[ -n "$trixie" ]]; then
+  run_asan_in_trixie
+else
+  run_sanitized_unit_tests asan
+fi
+run_sanitized_unit_tests tsan
 [[ -z "$fuzz" ]] || run_fuzz_targets
 [[ -z "$arm64" ]] || run_arm64_tests
 log=build/test.log

@@ -135,6 +135,28 @@ TEST_F(RunTests, InARootBuildAndRunTheUnitTestsThere) {
   EXPECT_EQ(tree_.run("test.sh", {"--root", "trixie"}).exit.code, 8);
 }
 
+/// A root that runs the command outside.
+TEST_F(RunTests, UnderAsanRunInDebian13IfThereIsARoot) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  tree_.programs().add("cmake", "echo \"cmake $*\"");
+  const auto without = tree_.run("test.sh", {"--require", "trixie"});
+  EXPECT_EQ(without.exit.code, 1);
+  EXPECT_THAT(without.output, HasSubstr("unit tests, Debian 13: skipped, no root here\n"));
+  EXPECT_THAT(without.output, HasSubstr("ctest --test-dir build-asan "));
+  EXPECT_THAT(without.output,
+              EndsWith("test.sh: the unit tests on Debian 13 were skipped, but label trixie is required\n"));
+  StandIns::write(tree_.file("scripts/debian-root.sh"), "echo \"root $1 ${2##*/}\"; \"${@:3}\"");
+  const auto within = tree_.run("test.sh", {"--require", "trixie"});
+  EXPECT_TRUE(within.exit.clean()) << within.output;
+  EXPECT_THAT(within.output, HasSubstr("root trixie trixie\ncmake --preset asan -B build-trixie-asan\n"));
+  EXPECT_THAT(within.output, HasSubstr("root trixie trixie\nctest --test-dir build-trixie-asan "));
+  EXPECT_THAT(within.output, Not(HasSubstr("build-asan")));
+  tree_.programs().add("ctest", "[[ $* != *build-trixie-asan* ]]");
+  const auto failed = tree_.run("test.sh");
+  EXPECT_EQ(failed.exit.code, 1);
+  EXPECT_THAT(failed.output, EndsWith("test.sh: the unit tests failed under asan on Debian 13\n"));
+}
+
 TEST_F(RunTests, WithoutARootAreSkipped) {
   const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
   EXPECT_EQ(outcome.exit.code, 77);
