@@ -44,6 +44,8 @@ for ((tries = 0; tries < 100; tries++)); do
 done
 unset "${!OMPI_MCA_@}"
 export TMPDIR="$PWD" GBA_DEVICE="vfio-user:$PWD/gba.sock" OMPI_MCA_coll_gba_verbose=5
+# The machine may have no other network, of which Open MPI 5 complains.
+export OMPI_MCA_btl_tcp_if_include=lo
 export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$PWD"
 
 # use WHAT PATTERN: runs the program, whose output must match PATTERN.
