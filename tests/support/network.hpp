@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capabilities of this machine's network, as the kernel reports them.
+// The capabilities of this machine's network, as the kernel and UCX report them.
 #pragma once
 
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,6 +27,22 @@ inline bool has_ipv6_loopback() {
 /// True for "[ipv6]:port" on a machine without IPv6.
 inline bool wants_missing_ipv6(std::string_view place) {
   return place.substr(0, 1) == "[" && !has_ipv6_loopback();
+}
+
+/// Whether UCX, with the settings that libshmem gives it, sends messages of any size over TCP before they are asked
+/// for. 1.18 does, and keeps those that come early in memory of its own.
+inline bool ucx_sends_at_once() {
+  void* const library = ::dlopen("libucp.so.0", RTLD_NOW);
+  using GetVersion = void(unsigned* major, unsigned* minor, unsigned* release);
+  auto* const get_version =
+      library == nullptr ? nullptr : reinterpret_cast<GetVersion*>(::dlsym(library, "ucp_get_version"));
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  if (get_version != nullptr) {
+    get_version(&major, &minor, &release);
+  }
+  return minor >= 16;
 }
 
 }  // namespace test_support

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/support/job.hpp"
+#include "tests/support/network.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/sanitized.hpp"
 
@@ -63,6 +64,9 @@ TEST_P(CollectivesOnNodes, GiveTheSameResults) {
 TEST(LargeCollects, NeedNoSecondCopyOfTheResult) {
   if (test_support::kSanitized) {
     GTEST_SKIP() << "a sanitizer needs more memory than the limit";
+  }
+  if (test_support::ucx_sends_at_once()) {
+    GTEST_SKIP() << "this version of UCX keeps messages that come early in memory of its own";
   }
   expect_clean_on_nodes("% 2", 4, "large_collect_pes");
 }
