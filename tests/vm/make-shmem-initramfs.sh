@@ -18,21 +18,26 @@ has_openmpi() { mpirun --version 2>/dev/null | grep -q 'Open MPI' && command -v 
 
 # All have the paths that this machine's Open MPI expects. COMPONENTS become /components.
 add_openmpi() {
-  local mpirun own pmix folder folders plugins
+  local mpirun own pmix folder folders plugins program
   mpirun="$(readlink -f "$(command -v mpirun)")"
   add_programs "$mpirun"
   ln -s "${mpirun##*/}" "$root/bin/mpirun"
+  for program in prterun prted; do # what Open MPI 5's mpirun starts
+    ! command -v "$program" >/dev/null || add_programs "$(command -v "$program")"
+  done
   ln -s ../bin "$root/usr/bin"
-  for folder in /usr/share/openmpi /etc/openmpi; do # messages and settings
+  for folder in /usr/share/openmpi /usr/share/prte /etc/openmpi; do # messages and settings
     [[ ! -d "$folder" ]] || cp -r --parents "$folder" "$root"
   done
   mkdir "$root/components"
   cp "$components"/*.so "$root/components"
   own="$(ompi_info --parsable --path pkglibdir | sed 's/.*://')"
   folders=("$own")
-  pmix="$(ldd "$own"/mca_pmix_*.so | grep -o '/[^ ]*libpmix.so[^ ]*' | head -n 1)" || true # it may be within Open MPI
+  # It may be within Open MPI, or Open MPI's components within its libraries.
+  pmix="$(ldd "$own"/mca_pmix_*.so "$mpirun" 2>/dev/null | grep -o '/[^ ]*libpmix.so[^ ]*' | head -n 1)" || true
   [[ -z "$pmix" ]] || folders+=("$(dirname "$(readlink -f "$pmix")")/pmix")
   mapfile -t plugins < <(find "${folders[@]}" -name '*mca_*.so' | grep -vE "$SUPERFLUOUS")
+  [[ ${#plugins[@]} -gt 0 ]] || return 0
   cp --parents "${plugins[@]}" "$root"
   add_libraries_of "${plugins[@]}"
 }
