@@ -40,7 +40,7 @@ from types import TracebackType as _TracebackType
 from . import _core
 from ._arrays import Arena, empty, forget_registered, free, is_symmetric, register, unregister, zeros
 from ._cache import Cache
-from ._dlpack import Array, from_dlpack
+from ._dlpack import Array, from_dlpack, to_torch
 from ._exchange import Block, Exchange, ExchangeStats, Found, Member, Region, RegionPart, Transfer
 from ._exchange_errors import (
     BlockLeased,
@@ -132,6 +132,7 @@ __all__ = [
     "team_grow",
     "team_shrink",
     "team_split_strided",
+    "to_torch",
     "unique_id",
     "unregister",
     "zeros",

@@ -21,8 +21,8 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray: ..
 def empty(shape: int | tuple[int, ...], dtype: Any = float) -> NDArray | Array:
     """An array in symmetric memory, not initialized. Collective over all PEs, which all request the same size.
 
-    An array of NumPy; of types that NumPy does not have (``"bfloat16"``, ``"float8_e4m3fn"`` ...) an :class:`Array`,
-    from which ``torch.from_dlpack`` makes a tensor. ``dtype`` may also be one of torch.
+    An array of NumPy; of types that NumPy does not have (``"bfloat16"``, ``"float8_e4m3fn"`` ...) an :class:`Array`.
+    :func:`to_torch` makes a tensor of either. ``dtype`` may also be one of torch.
 
     Free the memory by :func:`free`, or at the end of an :class:`Arena`. If all references to an array are dropped
     without that, its memory stays allocated until ``finalize()``, because freeing is collective, and garbage collection

@@ -16,6 +16,22 @@ except ImportError:
     torch = None
 
 BLOCKS, BLOCK = 6, (2, 4, 8)
+FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+
+
+def dlpack_of_torch_has(dtype):
+    try:
+        torch.zeros(1, dtype=dtype).__dlpack__()
+    except (BufferError, RuntimeError):
+        return False
+    return True
+
+
+def ways_to_torch(dtype):
+    """What makes a tensor of an array of ours. The DLPack of torch 2.6 has all types but float8."""
+    known = dlpack_of_torch_has(dtype)
+    assert known or "float8" in str(dtype), dtype
+    return [shmem_kv.to_torch] + [torch.from_dlpack] * known
 
 
 class Arrays(PeTest):
@@ -110,23 +126,61 @@ class Caches(PeTest):
         with self.assertRaisesRegex(ValueError, "v is float16 of shape .*, but k is bfloat16"):
             Cache(shmem_kv.zeros((BLOCKS, *BLOCK), "bfloat16"), shmem_kv.zeros((BLOCKS, *BLOCK), np.float16))
 
+    def check_tensors(self, dtype, to_torch):
+        arrays = [shmem_kv.zeros((BLOCKS, *BLOCK), dtype) for _ in range(2)]
+        k, v = (to_torch(one) for one in arrays)
+        self.assertEqual((k.dtype, k.shape), (dtype, (BLOCKS, *BLOCK)))
+        del arrays
+        gc.collect()
+        whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[k.element_size()]
+        cache = self.check(k, v, lambda tensor: tensor.view(whole).numpy())
+        self.assertEqual("torch." + cache.dtype, str(dtype))
+        self.assertTrue(shmem_kv.is_symmetric(k))
+        shmem_kv.free(k)
+        shmem_kv.free(v)
+        with self.assertRaisesRegex(ValueError, "not from empty"):
+            shmem_kv.free(torch.zeros(3))
+
+    @unittest.skipIf(torch is None, "no torch")
+    def test_of_tensors_of_float8(self):
+        if not hasattr(torch, "float8_e5m2"):
+            with self.assertRaisesRegex(TypeError, "has no type float8_e5m2"):
+                shmem_kv.to_torch(shmem_kv.zeros(4, "float8_e5m2"))
+            self.skipTest("torch has no float8")
+        tensor = torch.arange(6, dtype=torch.uint8).view(torch.float8_e5m2).reshape(2, 3)
+        taken = shmem_kv.from_dlpack(tensor)
+        self.assertEqual((type(taken), taken.dtype, taken.shape), (Array, "float8_e5m2", (2, 3)))
+        taken.numpy()[1, 1] = 60
+        self.assertEqual(tensor[1, 1].float(), 1)
+        again = shmem_kv.to_torch(taken)
+        self.assertEqual((again.dtype, again.data_ptr()), (tensor.dtype, tensor.data_ptr()))
+        with self.assertRaisesRegex(ValueError, "k: from_dlpack: the array is not contiguous"):
+            Cache(torch.zeros((BLOCKS, *BLOCK), dtype=tensor.dtype).transpose(1, 2), format="latent")
+        with self.assertRaisesRegex((BufferError, RuntimeError), "require"):
+            shmem_kv.from_dlpack(tensor.requires_grad_())
+
+    @unittest.skipIf(torch is None, "no torch")
+    def test_go_to_torch_in_any_shape(self):
+        for name in ("bfloat16", "int32", "bool"):
+            for shape in ((), (0, 3), (2, 3)):
+                array = shmem_kv.zeros(shape, name)
+                tensor = shmem_kv.to_torch(array)
+                self.assertEqual((str(tensor.dtype), tuple(tensor.shape)), ("torch." + name, shape))
+                shmem_kv.free(array)
+
+    @unittest.skipIf(torch is None, "no torch")
+    def test_of_tensors_of_a_type_that_numpy_does_not_have(self):
+        pairs = torch.from_numpy(shmem_kv.zeros((BLOCKS, 4, 16), np.float16)).view(torch.complex32)
+        self.assertEqual(Cache(pairs, format="latent").dtype, "complex32")
+
     @unittest.skipIf(torch is None, "no torch")
     def test_of_tensors(self):
         types = [torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int8, torch.uint8, torch.int64]
-        for dtype in types + [getattr(torch, "float8_e4m3fn", torch.int16)]:
-            arrays = [shmem_kv.zeros((BLOCKS, *BLOCK), dtype) for _ in range(2)]
-            k, v = (torch.from_dlpack(one) for one in arrays)
-            self.assertEqual(k.dtype, dtype)
-            del arrays
-            gc.collect()
-            whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[k.element_size()]
-            cache = self.check(k, v, lambda tensor: tensor.view(whole).numpy())
-            self.assertEqual("torch." + cache.dtype, str(dtype))
-            self.assertTrue(shmem_kv.is_symmetric(k))
-            shmem_kv.free(k)
-            shmem_kv.free(v)
-            with self.assertRaisesRegex(ValueError, "not from empty"):
-                shmem_kv.free(torch.zeros(3))
+        types += [getattr(torch, name) for name in FLOAT8 if hasattr(torch, name)]
+        for dtype in types:
+            for way in ways_to_torch(dtype):
+                with self.subTest(dtype=dtype, way=way):
+                    self.check_tensors(dtype, way)
         with self.assertRaisesRegex(ValueError, "k is not in symmetric memory"):
             Cache(torch.zeros((BLOCKS, *BLOCK), dtype=torch.bfloat16), format="latent")
         with self.assertRaisesRegex(ValueError, "k: from_dlpack: the array is not contiguous"):
