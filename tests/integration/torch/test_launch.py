@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that start as programs start them: by torchrun, with its variables, and by a TCPStore."""
 
+import functools
 import os
 import pathlib
 import signal
@@ -19,6 +20,24 @@ except ImportError as error:
     sys.exit(77)
 
 LIMIT = 100
+
+
+@functools.lru_cache
+def without_libuv():
+    """Whether this PyTorch was built without libuv, as Debian 13's 2.6 was, but its TCPStore uses it by default."""
+    try:
+        dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+    except RuntimeError as error:
+        if "libuv" not in str(error):
+            raise
+        return True
+    return False
+
+
+def tcp_store(*arguments, **options):
+    if without_libuv():
+        options["use_libuv"] = False  # PyTorch 1.13 does not know it
+    return dist.TCPStore("127.0.0.1", *arguments, **options)
 
 
 def check_calls():
@@ -52,7 +71,7 @@ def by_environment(folder, victim):
 
 
 def by_tcp_store(folder, port, rank, size):
-    store = dist.TCPStore("127.0.0.1", port, size, False)
+    store = tcp_store(port, size, False)
     dist.init_process_group("shmem", store=store, rank=rank, world_size=size)
     check_calls()
     dist.destroy_process_group()
@@ -71,16 +90,30 @@ class Launch(unittest.TestCase):
     def files(self):
         return sorted(file.name for file in self.folder.iterdir())
 
+    def rendezvous(self):
+        """torchrun's options and variables for that, as docs/python.md has them."""
+        if not without_libuv():
+            return ["--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"], {}
+        # torchrun's own stores would need libuv: it uses a file, and rank 0 makes the ranks' store without libuv.
+        variables = {"USE_LIBUV": "0", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "TMPDIR": str(self.logs)}
+        options = ["--rdzv_backend", "c10d", "--rdzv_conf", "store_type=file"]
+        return [*options, "--local_addr", "localhost"], variables  # a host's name may have no address in a chroot
+
     def torchrun(self, victim):
-        options = ["--nproc_per_node", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
-        options += ["--max_restarts", "1", "--monitor_interval", "0.2"]
+        options, variables = self.rendezvous()
+        options += ["--nproc_per_node", "2", "--max_restarts", "1", "--monitor_interval", "0.2"]
         # A rank that does not exist: Python 3.11 and PyTorch 1.13 do not understand the defaults of these options.
         options += ["--redirects", "9:1", "--tee", "9:1", "--log_dir", str(self.logs)]
         command = [sys.executable, "-m", "torch.distributed.run", *options]
         command += [__file__, "torchrun", str(self.folder), str(victim)]
         # A session of its own: whatever happens, no rank is left.
         job = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command,
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
         )
         try:
             output, _ = job.communicate(timeout=LIMIT)
@@ -106,7 +139,7 @@ class Launch(unittest.TestCase):
 
     def test_tcp_store(self):
         size = 3
-        store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+        store = tcp_store(0, None, True, wait_for_workers=False)
         command = [sys.executable, __file__, "tcp", str(self.folder), str(store.port)]
         ranks = [subprocess.Popen([*command, str(rank), str(size)]) for rank in range(size)]
         try:
