@@ -131,6 +131,7 @@ pmix_status_t PmixClient::init(Place& place) {
   if (const auto status = calls_.init(&self_, nullptr, 0); status != PMIX_SUCCESS) {
     return status;
   }
+  open_mpi_.init(calls_.init);
   std::uint32_t size = 0;
   auto status = job_size(size);
   if (status == PMIX_SUCCESS && (size > INT_MAX || self_.rank >= size)) {
@@ -142,6 +143,11 @@ pmix_status_t PmixClient::init(Place& place) {
   }
   place = {static_cast<int>(self_.rank), static_cast<int>(size)};
   return PMIX_SUCCESS;
+}
+
+pmix_status_t PmixClient::finalize() const {
+  open_mpi_.finalize(calls_.finalize);
+  return calls_.finalize(nullptr, 0);
 }
 
 pmix_status_t PmixClient::put(const std::string& key, std::span<const std::byte> bytes) const {

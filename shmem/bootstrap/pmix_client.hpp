@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shmem/bootstrap/pmix_open_mpi.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -44,7 +45,7 @@ class PmixClient {
   };
   /// libpmix counts calls of init() and finalize().
   pmix_status_t init(Place& place);
-  pmix_status_t finalize() const { return calls_.finalize(nullptr, 0); }
+  pmix_status_t finalize() const;
 
   /// After commit() and a fence(), all processes can get `bytes` under `key`.
   [[nodiscard]] pmix_status_t put(const std::string& key, std::span<const std::byte> bytes) const;
@@ -72,6 +73,7 @@ class PmixClient {
 
   PmixCalls calls_;
   pmix_proc_t self_{};
+  PmixForOpenMpi open_mpi_;
 };
 
 }  // namespace shmem
