@@ -163,9 +163,8 @@ TEST_F(Group, IsNotTakenByCommunicatorsWithoutBarriers) {
 /// The first barriers are done by the module that Open MPI would have chosen. The members agree on how many.
 TEST_F(Barrier, IsDoneByTheDeviceAfterTheFirstOnes) {
   const FakeDevice device;
-  const auto job = run(1, device.path(),
-                       {"mixed", "20", ":", "-np", "1", "env", "OMPI_MCA_coll_gba_early_barriers=5",
-                        test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
+  const auto job =
+      run(2, device.path(), {"mixed", "20"}, openmpi_test::last_rank_by({"env", "OMPI_MCA_coll_gba_early_barriers=5"}));
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasLine("0 failures, "), HasSubstr(kSelected), HasSubstr(", fallen back 0,")));
   // 20 rounds have 50 non-blocking barriers and 7 blocking ones.

@@ -57,12 +57,8 @@ TEST_F(Fault, DeviceIsNotUsedIfARankHasNoPermission) {
     GTEST_SKIP() << "setpriv cannot take CAP_DAC_OVERRIDE from a process of root";
   }
   const FakeDevice device({"--mode", "0"});
-  std::vector<std::string> line{"mixed", "20", ":", "-np", "1"};
-  if (root) {
-    line.insert(line.end(), {"setpriv", "--bounding-set=-dac_override"});
-  }
-  line.insert(line.end(), {test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
-  const auto job = run(1, device.path(), line);
+  const Options without = root ? openmpi_test::last_rank_by({"setpriv", "--bounding-set=-dac_override"}) : Options{};
+  const auto job = run(2, device.path(), {"mixed", "20"}, without);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output,
               AllOf(HasLine("0 failures, offloaded 0,"),
@@ -128,9 +124,8 @@ TEST_F(Fault, ComponentCostsNothingWithoutADevice) {
 
 TEST_F(Fault, DeviceIsNotUsedIfARankDoesNotUseTheComponent) {
   const FakeDevice device;
-  const auto job = run(1, device.path(),
-                       {"mixed", "20", ":", "-np", "1", "env", "OMPI_MCA_coll_gba_disable=1",
-                        test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
+  const auto job =
+      run(2, device.path(), {"mixed", "20"}, openmpi_test::last_rank_by({"env", "OMPI_MCA_coll_gba_disable=1"}));
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("a member does not use the component"));
 }

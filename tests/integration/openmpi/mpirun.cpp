@@ -11,6 +11,19 @@ Seconds limit() {
   return Seconds{test_support::repeats(120, 1200)};
 }
 
+Options two_nodes(const std::string& agent) {
+  // Without a map, --oversubscribe places all ranks on the first node in Open MPI 5.0.
+  return {"--mca", "plm_rsh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "ppr:2:node"};
+}
+
+Options last_rank_by(const std::vector<std::string>& command) {
+  constexpr const char* kScript =
+      "words=$1; shift; [ $((OMPI_COMM_WORLD_RANK + 1)) = $OMPI_COMM_WORLD_SIZE ] || shift $words; exec \"$@\"";
+  Options all{"sh", "-c", kScript, "sh", std::to_string(command.size())};
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
 Mpirun::Mpirun() = default;
 
 Mpirun::~Mpirun() = default;

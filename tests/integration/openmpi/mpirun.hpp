@@ -27,8 +27,15 @@ MATCHER_P(HasLine, start, "has a line that begins with \"" + std::string(start) 
 /// Generous: a test must end, not be fast.
 Seconds limit();
 
-/// MCA parameters and other options of mpirun.
+/// MCA parameters and other options of mpirun, and a command that starts the program, if there is one.
 using Options = std::vector<std::string>;
+
+/// Two nodes, which are host names on this machine, with two ranks each. `agent`: node_agent.sh.
+Options two_nodes(const std::string& agent);
+
+/// The last rank is started by `command`, e.g. env NAME=VALUE. For the end of Options. The mpirun of Open MPI 5.0.7
+/// (PRRTE 3.0.8) crashes if ranks have command lines of their own, with ":" between them.
+Options last_rank_by(const std::vector<std::string>& command);
 
 class Mpirun : public testing::Test {
  protected:

@@ -21,8 +21,7 @@ class Nodes : public openmpi_test::Mpirun {
       GTEST_SKIP() << "other host names need root (unshare --uts)";
     }
   }
-  /// Two ranks on each.
-  const Options options_{"--mca", "plm_rsh_agent", OPENMPI_NODE_AGENT, "--host", "nodea:2,nodeb:2"};
+  const Options options_ = openmpi_test::two_nodes(OPENMPI_NODE_AGENT);
 };
 
 TEST_F(Nodes, ShareTheDevice) {

@@ -15,6 +15,7 @@ using test_support::FakeDevice;
 using test_support::Outcome;
 using test_support::Process;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -87,7 +88,8 @@ TEST_F(Rank, ThatDiesEndsTheJob) {
   for (const char* before : {"0", "3"}) {
     const auto job = run(3, device.path(), {"dies", "1", before});
     EXPECT_FALSE(job.exit.clean());
-    EXPECT_THAT(job.output, HasSubstr("exited on signal 9"));
+    // Open MPI 5.0's mpirun breaks the line.
+    EXPECT_THAT(job.output, ContainsRegex("exited on[ \n]signal 9"));
     EXPECT_THAT(processes_with(entered()), IsEmpty());
   }
   const auto next = run(3, device.path(), {"many", "32", "1"});

@@ -133,9 +133,8 @@ TEST_F(Shmem, BarriersAreDoneWithoutADevice) {
 /// All PEs decide together: a PE that does not use the device tells the others.
 TEST_F(Shmem, BarriersAreDoneIfSomePesDoNotUseTheDevice) {
   const FakeDevice device;
-  const auto job = run(1, device.path(),
-                       {"world", "10", ":", "-np", "1", "env", "OMPI_MCA_scoll_gba_disable=1",
-                        test_support::test_program("openmpi_shmem_ranks"), entered(), "world", "10"});
+  const auto job =
+      run(2, device.path(), {"world", "10"}, openmpi_test::last_rank_by({"env", "OMPI_MCA_scoll_gba_disable=1"}));
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output,
               AllOf(HasLine("0 failures, "), HasSubstr("scoll_gba_disable is set"), HasSubstr("by the device 0,")));
@@ -207,20 +206,13 @@ class ShmemNodes : public Shmem {
     }
   }
 
-  const Options options_{"--mca",
-                         "plm_rsh_agent",
-                         OPENMPI_NODE_AGENT,
-                         "--host",
-                         "nodea:2,nodeb:2",
-                         "--mca",
-                         "btl_tcp_if_include",
-                         "lo",
-                         "--mca",
-                         "oob_tcp_if_include",
-                         "lo",
-                         "--mca",
-                         "coll_gba_disable",
-                         "1"};
+  static Options options() {
+    Options all = openmpi_test::two_nodes(OPENMPI_NODE_AGENT);
+    all.insert(all.end(), kWithoutColl.begin(), kWithoutColl.end());
+    return all;
+  }
+
+  const Options options_ = options();
 };
 
 TEST_F(ShmemNodes, ShareTheDevice) {
