@@ -35,13 +35,17 @@ inside() {
   setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child bash -euc '
     folder="$1" tree="$2" cache="$3"
     shift 3
+    mount --bind "$folder" "$folder"
     mount -t proc proc "$folder/proc"
     mount --rbind /sys "$folder/sys"
     mount --rbind /dev "$folder/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$folder/dev/shm"
     mount --bind "$tree" "$folder/source"
     mount --bind "$cache" "$folder/ccache"
-    chroot "$folder" /usr/bin/env -i -C /source PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    cd "$folder"
+    pivot_root . . # not chroot: nsenter goes to the root of a mount namespace
+    umount -l .
+    /usr/bin/env -i -C /source PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
       HOME=/root LC_ALL=C.UTF-8 CCACHE_DIR=/ccache "$@"
     exit 0' bash "$folder" "$ROOT" "$cache" "$@"
 }
