@@ -166,7 +166,8 @@ void Hosts::write_scripts() const {
     const pid_t holder = holders_[static_cast<std::size_t>(host)]->pid();
     write_program(files(name(host)), "exec nsenter --target " + std::to_string(holder) +
                                          " --net --uts --ipc --mount --wd=\"$PWD\" env SHMEM_HOST_ID=" + id(host) +
-                                         " OMPI_MCA_plm_rsh_agent=" + agent() + " \"$@\"\n");
+                                         " OMPI_MCA_plm_rsh_agent=" + agent() + " PRTE_MCA_plm_ssh_agent=" + agent() +
+                                         " \"$@\"\n");
   }
   write_program(agent(), kAgent);
   write_program(files("keeper"), kKeeper);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/integration/net/job_on_hosts.hpp"
+#include "tests/support/network.hpp"
 #include "tests/support/soak.hpp"
 
 namespace {
@@ -155,6 +156,9 @@ class Programs : public testing::TestWithParam<std::tuple<Program, Places>> {
 
 TEST_P(Programs, DoTheSameOnSeveralNodes) {
   auto [program, places] = GetParam();
+  if (program.command[0] == "large_collect_pes" && test_support::ucx_sends_at_once()) {
+    GTEST_SKIP() << "this version of UCX keeps messages that come early in memory of its own";
+  }
   const TempDir folder;
   for (std::string& word : program.command) {
     if (word == "FILE") {
