@@ -203,6 +203,7 @@ typedef struct {
   shmemx_exchange_name_t names[MOST_BLOCKS * 2];
   shmemx_exchange_key_t keys[MOST_SEQUENCES][BLOCKS * 2];
   shmemx_exchange_load_t loads[MOST_SEQUENCES];
+  int scattered[MOST_SEQUENCES]; /* more than one member has blocks of it */
   int blocks;
 } View;
 
@@ -213,6 +214,7 @@ static void look(shmemx_exchange_t* exchange, View* view, int sequences) {
   view->member_count = must("members", shmemx_exchange_members(exchange, members, MOST_MEMBERS));
   view->blocks = 0;
   memset(view->loads, 0, sizeof view->loads);
+  memset(view->scattered, 0, sizeof view->scattered);
   for (int i = 0; i < view->member_count; ++i) {
     const shmemx_exchange_share_t share = {members[i].id, MOST_BLOCKS, 1, 0};
     view->members[i] = share;
@@ -230,6 +232,7 @@ static void look(shmemx_exchange_t* exchange, View* view, int sequences) {
         }
         view->keys[sequence][load->count++] = key;
         load->keys = view->keys[sequence];
+        view->scattered[sequence] |= load->count > 1 && load->member != members[i].id;
         load->member = members[i].id;
         load->load += block.bytes;
         name = &view->names[++view->blocks];
@@ -304,7 +307,8 @@ static int run_router(int members, int sequences) {
     look(exchange, view, sequences);
     right = has_all(view, members, sequences) ? 0 : -1;
     for (int i = 0; right >= 0 && i < sequences; ++i) {
-      right += view->loads[i].member == planned[i] && view->loads[i].count == BLOCKS ? 1 : 0;
+      const int is_there = view->loads[i].member == planned[i] && view->loads[i].count == BLOCKS;
+      right += is_there && !view->scattered[i] ? 1 : 0;
     }
   }
   print_loads("after", view, sequences);
