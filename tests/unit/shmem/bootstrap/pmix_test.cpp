@@ -143,8 +143,8 @@ class Pmix : public ::testing::Test {
       std::this_thread::sleep_for(milliseconds(100));
     }
   }
-  static Result<std::unique_ptr<PmixBootstrap>> join() {
-    return PmixBootstrap::join(kFake, {.step = milliseconds(200), .grace = milliseconds(50)});
+  static Result<std::unique_ptr<PmixBootstrap>> join(milliseconds step = milliseconds(200)) {
+    return PmixBootstrap::join(kFake, {.step = step, .grace = milliseconds(50)});
   }
   template <typename T>
   static std::string error_of(const Result<T>& result) {
@@ -166,7 +166,7 @@ class Pmix : public ::testing::Test {
 };
 
 TEST_F(Pmix, GathersAndLeaves) {
-  auto pe = join().value();
+  auto pe = join(std::chrono::seconds(20)).value();
   EXPECT_EQ(pe->rank(), 0);
   EXPECT_EQ(pe->size(), 3);
   EXPECT_EQ(allgather(*pe, 42).value(), (std::vector<int>{42, 42, 42}));
@@ -181,7 +181,7 @@ TEST_F(Pmix, GathersAndLeaves) {
 
 TEST_F(Pmix, UsesOtherNamesInALaterJobOfTheProcess) {
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(join().value()->barrier());
+    EXPECT_TRUE(join(std::chrono::seconds(20)).value()->barrier());
   }
   EXPECT_EQ(launcher_.kept.size(), 6U);
 }
