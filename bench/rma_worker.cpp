@@ -35,26 +35,31 @@ std::uint32_t most_calls(std::size_t size) {
 }
 
 // A minimal call: a function that is not inlined, with one instruction for the work.
+#if defined(__clang__)
+#define MINIMAL_CALL [[gnu::noinline]]
+#else
+#define MINIMAL_CALL [[gnu::noipa]]
+#endif
 
-[[gnu::noipa]] void plain_store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+MINIMAL_CALL void plain_store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(value, std::memory_order_relaxed);
 }
-[[gnu::noipa]] void plain_store_and_fence(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+MINIMAL_CALL void plain_store_and_fence(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(value, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
-[[gnu::noipa]] std::uint64_t plain_load(const std::atomic<std::uint64_t>& word) {
+MINIMAL_CALL std::uint64_t plain_load(const std::atomic<std::uint64_t>& word) {
   return word.load(std::memory_order_relaxed);
 }
-[[gnu::noipa]] std::uint64_t plain_fetch_add(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+MINIMAL_CALL std::uint64_t plain_fetch_add(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   return word.fetch_add(value);
 }
-[[gnu::noipa]] std::uint64_t plain_compare_swap(std::atomic<std::uint64_t>& word, std::uint64_t expected,
-                                                std::uint64_t value) {
+MINIMAL_CALL std::uint64_t plain_compare_swap(std::atomic<std::uint64_t>& word, std::uint64_t expected,
+                                              std::uint64_t value) {
   word.compare_exchange_strong(expected, value);
   return expected;
 }
-[[gnu::noipa]] void plain_copy(void* to, const void* from, std::size_t size) {
+MINIMAL_CALL void plain_copy(void* to, const void* from, std::size_t size) {
   std::memcpy(to, from, size);
 }
 
@@ -400,7 +405,8 @@ std::vector<Item> small_items() {
 std::vector<Item> tuning_items() {
   const auto buffers = std::make_shared<Buffers>(kLarge * static_cast<std::size_t>(shmem_n_pes()));
   std::vector<Item> items;
-  for (const std::size_t bytes : {8, 16, 32, 64, 96, 256, 1024, 4096, 16384, 65536, 262144, 1048576}) {
+  for (const std::size_t bytes :
+       std::initializer_list<std::size_t>{8, 16, 32, 64, 96, 256, 1024, 4096, 16384, 65536, 262144, 1048576}) {
     add(items, buffers, bytes / sizeof(long), std::to_string(bytes), "reduce");
   }
   return items;

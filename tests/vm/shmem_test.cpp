@@ -58,7 +58,7 @@ class OnVfio : public testing::TestWithParam<std::string> {
     for (int pe = 0; pe < pes; ++pe) {
       EXPECT_THAT(text, HasSubstr("PE " + std::to_string(pe) + ": gba, early 0, by device "));
     }
-    EXPECT_GE(sum_of(text, "by device"), pes * kBarriers) << text;
+    EXPECT_GE(sum_of(text, "by device"), static_cast<unsigned long long>(pes) * kBarriers) << text;
   }
   /// Expects a job that lost the function without losing a barrier, and then used it again.
   static void expect_loss_and_return(const std::string& name, int pes) {

@@ -2,6 +2,7 @@
 #include "tests/unit/shmem/growth/accesses.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 namespace accesses {
@@ -125,6 +126,17 @@ void* __wrap_memmove(void* to, const void* from, std::size_t size) {
   tell(from, size, Kind::kRead);
   tell(to, size, Kind::kWrite);
   return __real_memmove(to, from, size);
+}
+// What newer versions of clang++ make of them.
+void* __tsan_memcpy(void* to, const void* from, std::size_t size) {
+  return __wrap_memcpy(to, from, size);
+}
+void* __tsan_memmove(void* to, const void* from, std::size_t size) {
+  return __wrap_memmove(to, from, size);
+}
+void* __tsan_memset(void* to, int value, std::size_t size) {
+  tell(to, size, Kind::kWrite);
+  return std::memset(to, value, size);
 }
 }
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
