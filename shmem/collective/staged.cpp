@@ -64,7 +64,7 @@ void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, 
     write_piece(next(), call, offset, size);
     return;
   }
-  // Of one block others combine the other shares, of several ones the other blocks.
+  // The others do not read it: each combines its own share of one block, or its own one of several blocks.
   const Share mine =
       blocks == 1 ? share_of(team_.me(), team_.size(), size) : Share{static_cast<std::size_t>(team_.me()) * size, size};
   statistics_.staged_bytes -= mine.size;

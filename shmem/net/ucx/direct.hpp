@@ -43,7 +43,8 @@ class UcxDirect final : public UcxOneSided {
     std::atomic<bool> used{false};
   };
 
-  /// Operations for one PE that nobody waits for, and that may still use their caller's memory.
+  /// Counts the operations that have begun for one PE, that no caller waits for, and that UCX has not finished. Until
+  /// then UCX may use the callers' memory.
   struct Left {
     const UcxCalls* calls = nullptr;
     std::atomic<std::uint64_t> count{0};
@@ -57,7 +58,7 @@ class UcxDirect final : public UcxOneSided {
   Result<void> begin_swap(const RemotePlace& word, std::size_t size, std::uint64_t operand);
   Result<void> finish(Started& started, const OpText& op);
   Result<void> leave(const Started& started, const OpText& op);
-  /// Of a put or get. `call` gets UCX's parameters as its last argument.
+  /// Makes a put or a get: `call(endpoint, address, key, parameters)` asks UCX for it.
   template <typename Call>
   Result<void> move(const RemotePlace& place, const OpText& op, Waits waits, Call call);
   Left& left_of(int pe);
