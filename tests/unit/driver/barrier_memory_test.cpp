@@ -184,9 +184,9 @@ TEST(BarriersWithoutMemory, UseTheDeviceAgainOnceThereIsMemory) {
     }
     run_until(job, member, k, over, not_in_use);
     EXPECT_FALSE(member.uses_device());
-    // The votes for a new group need memory.
-    set_memory(job, member, true);
+    // The votes for a new group need memory. As soon as it is away, member 0 may be refused some.
     const int before = refusals;
+    set_memory(job, member, true);
     run_until(job, member, k, over, [&] { return refusals != before; });
     EXPECT_NE(refusals, before);
     EXPECT_FALSE(member.uses_device());
