@@ -120,6 +120,9 @@ oshcc -Wall -Werror -o with_libm root.c
 runs_as_pes ./with_libm
 libdir="$(oshcc --showme:libdirs)"
 libdir="${libdir%% *}"
+# shellcheck disable=SC2046 # several words
+cc -o by_sma_alone root.c $(oshcc --showme:compile) -L"$libdir" -lsma -lm
+links_with_libshmem ./by_sma_alone
 for name in sma oshmem; do
   oshcc -Wall -Werror -o "by_$name" root.c -l$name
   links_with_libshmem "./by_$name"
