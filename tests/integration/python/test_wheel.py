@@ -47,11 +47,14 @@ with shmem_kv.init(1 << 21, unique_id=unique_id, my_pe=me, n_pes=2):
 """
 USE_TORCH = """
 import sys, torch, torch.distributed as dist, shmem_torch
-dist.init_process_group("shmem", init_method="file://" + sys.argv[1], rank=0, world_size=1)
-tensor = shmem_torch.empty(3000).fill_(2)
-dist.all_reduce(tensor)
-assert (tensor == 2).all() and shmem_torch.statistics().direct_calls == 1
+rank = int(sys.argv[2])
+dist.init_process_group("shmem", init_method="file://" + sys.argv[1], rank=rank, world_size=2)
+for tensor in (shmem_torch.empty(3000).fill_(rank + 1), torch.full((3000,), rank + 1.0)):
+    dist.all_reduce(tensor)
+    assert (tensor == 3).all(), tensor
+assert shmem_torch.statistics().direct_calls == 1
 print(shmem_torch.__version__)
+dist.destroy_process_group()
 """
 
 
@@ -78,19 +81,22 @@ class Wheel(unittest.TestCase):
                 missing = [one for one in needed if one not in contained and not EVERYWHERE.fullmatch(one)]
                 self.assertEqual(missing, [], str(library))
 
-    def shuffle_of_two(self, environment, folder):
+    def two(self, environment, folder, program, arguments):
+        """Runs two processes of a program, and returns what they print. The second gets the first one's first line."""
         processes = []
 
-        def start(*arguments):
-            command = [sys.executable, "-c", USE_TWO, *arguments]
+        def start(*more):
+            command = [sys.executable, "-c", program, *more]
             processes.append(
                 subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True)
             )
-            return processes[-1].stdout.readline().strip()
 
         try:
-            start(start())
-            self.assertEqual([process.communicate(timeout=60)[0] for process in processes], ["1.0\n"] * 2)
+            start(*arguments[0])
+            start(*(arguments[1] or [processes[0].stdout.readline().strip()]))
+            printed = [process.communicate(timeout=60)[0] for process in processes]
+            self.assertEqual([process.returncode for process in processes], [0, 0])
+            return printed
         finally:
             for process in processes:
                 process.kill()
@@ -130,10 +136,12 @@ class Wheel(unittest.TestCase):
             environment["PYTHONPATH"] = str(site)
             said = self.command(sys.executable, "-c", USE, env=environment, cwd=folder)
             self.assertEqual(said.split()[1], str(site / "shmem_kv/__init__.py"))
-            self.shuffle_of_two(environment, folder)
+            printed = self.two(environment, folder, USE_TWO, [[], None])
+            self.assertEqual([one.split()[-1] for one in printed], ["1.0"] * 2)
             if any(one.startswith("shmem_torch/") for one in names):
-                torch = self.command(sys.executable, "-c", USE_TORCH, folder / "store", env=environment, cwd=folder)
-                self.assertEqual(torch.split()[0], said.split()[0])
+                self.assertIn("shmem_torch/py.typed", names)
+                printed = self.two(environment, folder, USE_TORCH, [[folder / "store", str(rank)] for rank in (0, 1)])
+                self.assertEqual(printed, [said.split()[0] + "\n"] * 2)
             elif importlib.util.find_spec("torch") is not None:
                 print("without shmem_torch: PyTorch's headers are missing")
 
