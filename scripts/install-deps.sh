@@ -39,7 +39,7 @@ packages_of() {
         "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 spin valgrind
       ;;
     soak)
-      echo automake flex libtool munge python3-setuptools rpm slurm-client slurmctld slurmd \
+      echo automake flex libtool munge python3-pip python3-setuptools python3-wheel rpm slurm-client slurmctld slurmd \
         slurm-wlm-basic-plugins
       ;;
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;

@@ -92,7 +92,7 @@ run_round() {
 
 parse_arguments "$@"
 cd "$ROOT"
-install_packages build options test soak
+install_packages build options test soak torch
 build_preset soak
 if wants fuzz && can_fuzz; then
   build_preset fuzz
