@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/fault/survivors.hpp"
@@ -55,6 +57,30 @@ TEST(Survive, AllGetTheSameTeamWhenOthersDieMeanwhile) {
     if (HasFailure()) {
       break;
     }
+  }
+}
+
+TEST(Survive, AllGetTheSameTeamWhenTheDeviceIsLostMeanwhile) {
+  std::mt19937 random(std::random_device{}());
+  const auto wait = [&](unsigned most_ms) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % (1000 * most_ms)));
+  };
+  for (int i = 0; i < repeats(3, 200) && !HasFailure(); ++i) {
+    test_support::FakeDevice device;
+    const std::vector<std::string> command{test_support::test_program("survive_pes"), "race", "3:0",
+                                           "1:" + std::to_string(450'000 + random() % 150'000)};
+    test_support::Process job(test_support::oshrun(5, device.path(), command));
+    // Before the first death, in a shrink, or in the barriers of a new group.
+    wait(900);
+    device.process().signal(SIGKILL);
+    ASSERT_TRUE(device.process().wait(survivors::Seconds{20}));
+    wait(50);
+    device.start();
+    const auto exit = job.wait(survivors::Seconds{120});
+    ASSERT_TRUE(exit) << "still running:\n" << job.output();
+    EXPECT_TRUE(exit->clean()) << job.output();
+    EXPECT_EQ(count_of(job.output(), "end: 0,2,4 -> 0,2,4"), 3) << job.output();
+    expect_agreement(job.output());
   }
 }
 
