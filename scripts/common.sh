@@ -111,3 +111,8 @@ can_cross_compile() {
     return 1
   }
 }
+
+# Where the root of a Debian release is that scripts/debian-root.sh makes for other scripts.
+root_folder() {
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$1"
+}

@@ -93,11 +93,6 @@ build_release() {
   configure_preset release "${arguments[@]}" && build_folder release
 }
 
-# Where the root of a Debian release is.
-root_folder() {
-  echo "${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$1"
-}
-
 in_trixie() {
   scripts/debian-root.sh trixie "$(root_folder trixie)" "$@"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, a user's program that finds
+# Installs the packages in a bare Debian and uses them there: the fake device, the tool, a user's program that finds
 # libgba by pkg-config and by CMake, and OpenSHMEM programs, alongside Debian's Open MPI. Skipped (77) without root,
 # debootstrap or a Debian mirror. With PACKAGE_FOLDER it takes packages that have been built already.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
 usage() {
-  echo "Usage: clean_root.sh SOURCE_FOLDER [PACKAGE_FOLDER]"
+  echo "Usage: clean_root.sh SOURCE_FOLDER SUITE [PACKAGE_FOLDER]"
 }
 
 # Packages with the names and files of earlier builds, which the new ones must replace.
@@ -56,7 +56,7 @@ TEXT
 # Open MPI has commands, manuals and headers of the same names; both installations must work afterwards.
 use_shmem() {
   check "Open MPI installs" inside apt-get -q -y install --no-install-recommends \
-    libopenmpi-dev openmpi-bin libpmix2 openssh-client man-db g++
+    libopenmpi-dev openmpi-bin openssh-client man-db g++
   check "libshmem and its headers install" inside sh -c 'apt-get -q -y install --no-install-recommends \
     /packages/libshmem1_*.deb /packages/libshmem-tools_*.deb /packages/libshmem-dev_*.deb'
   # shellcheck disable=SC2016 # the name is dpkg-query's
@@ -101,22 +101,48 @@ use_python() {
     'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
 }
 
+use_torch() {
+  check "python3-shmem-torch installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/python3-shmem-torch_*.deb'
+  cat >"$root/tmp/all_reduce.py" <<'TEXT'
+import sys
+import torch
+import torch.distributed as dist
+import shmem_torch
+rank = int(sys.argv[1])
+dist.init_process_group("shmem", init_method="file:///tmp/store", rank=rank, world_size=2)
+tensor = torch.full((3000,), rank + 1.0)
+dist.all_reduce(tensor)
+assert (tensor == 3).all(), tensor
+dist.destroy_process_group()
+TEXT
+  # shellcheck disable=SC2016 # expanded in the root
+  check "shmem_torch runs" inside sh -c 'python3 /tmp/all_reduce.py 0 & python3 /tmp/all_reduce.py 1 && wait $!'
+}
+
 remove_shmem() {
-  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem1-dbgsym libshmem-tools libshmem-dev libshmem-doc libshmem-mpi libshmem-mpich python3-shmem-kv
-  check "libshmem leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
-    -o \( -name "*libshmem*" -o -name "*shmem_kv*" \) -print | grep .'
+  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem1-dbgsym libshmem-tools libshmem-dev libshmem-doc libshmem-mpi libshmem-mpich python3-shmem-kv python3-shmem-torch
+  # What it has measured is its user's.
+  check "libshmem leaves no file behind" inside sh -c '! find / -xdev -path /root/.cache -prune -o -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
+    -o \( -name "*libshmem*" -o -name "*shmem_kv*" -o -name "*shmem_torch*" \) -print | grep .'
   check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'
 }
 
-[[ $# == 1 || $# == 2 ]] || {
+# Here, or in a root if this is another release.
+build_packages() {
+  local -a where=()
+  [[ "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" == "$2" ]] || where=(--root "$2")
+  check "the packages are built" "$1/scripts/package.sh" --torch "${where[@]}" "$packages"
+}
+
+[[ $# == 2 || $# == 3 ]] || {
   usage >&2
   exit 2
 }
-make_root bookworm
-packages="${2:-$work/packages}"
-if [[ $# == 1 ]]; then
+make_root "$2"
+packages="${3:-$work/packages}"
+if [[ $# == 2 ]]; then
   mkdir "$packages"
-  check "the packages are built" "$1/scripts/package.sh" "$packages"
+  build_packages "$1" "$2"
 fi
 mkdir "$root/packages"
 cp "$packages"/*deb "$root/packages"
@@ -130,6 +156,7 @@ build_a_program
 use_shmem "$1"
 use_openmpi "$1"
 use_python
+use_torch
 remove_shmem
 check "the packages are removed" inside apt-get -q -y purge libgba0 libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-device
 check "the packages leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

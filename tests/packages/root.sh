@@ -27,14 +27,15 @@ check() {
   fi
 }
 
+# Open MPI 5's commands need a home.
 inside() {
-  chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "${kept_objects[@]}" "$@"
+  chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "${kept_objects[@]}" "$@"
 }
 
 # typed COMMAND_LINE: as a user types it in the tree. Open MPI does not like root, which is the only user here, and starts
 # no more processes than there are processors.
 typed() {
-  inside HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+  inside OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
     PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_plm_rsh_agent=false bash -o pipefail -c "cd /src && $1"
 }
 
