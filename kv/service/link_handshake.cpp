@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kv/service/directory_layout.hpp"
 #include "kv/service/links.hpp"
 #include "kv/service/remote_messages.hpp"
 
@@ -116,7 +117,7 @@ bool Links::prove(Connection& connection, const Frame& frame) {
 bool Links::join(Connection& connection, const Frame& frame) {
   const auto welcome = frame.head<LinkWelcome>();
   auto address = port_address_of<LinkWelcome>(frame);
-  if (frame.type != kLinkWelcome || !welcome || !address) {
+  if (frame.type != kLinkWelcome || !welcome || !address || welcome->slots < 1 || welcome->slots > kMostSlots) {
     note_refusal(connection, "it does not follow the protocol");
     return false;
   }

@@ -193,17 +193,22 @@ RemoteList::RemoteList(RemotePeer& peer, std::uint64_t cursor, std::size_t most)
 }
 
 bool RemoteList::take(const RemoteHead& head, BodyReader& body) {
-  // A cursor that does not move on would make a list without an end.
-  if (head.count > most_ || (head.count > 0 && head.first <= cursor_)) {
+  if (head.count > most_) {
     return false;
   }
+  // Each slot once, in their order, up to the next cursor: anything else could make a list without an end.
+  std::uint64_t next = cursor_;
   for (std::uint32_t i = 0; i < head.count; ++i) {
     const auto item = body.take<FoundItem>();
     const auto key = item && item->status == 0 && makes_sense(*item) ? take_key(body, item->key_bytes) : std::nullopt;
-    if (!key) {
+    if (!key || item->slot < next) {
       return false;
     }
+    next = std::uint64_t{item->slot} + 1;
     blocks_.push_back({*item, *key});
+  }
+  if (head.count > 0 && (next > head.first || head.first > peer_.identity().slots)) {
+    return false;
   }
   cursor_ = head.first;
   set_over();

@@ -125,7 +125,7 @@ std::vector<shmemx_exchange_member_t> Member::others() {
   return members;
 }
 
-std::vector<Listed> Member::list(std::uint32_t seat) {
+std::vector<Listed> Member::list(std::uint32_t seat, std::string_view prefix) {
   constexpr std::size_t kAtOnce = 256;
   std::vector<shmemx_exchange_name_t> names(kAtOnce);
   std::vector<shmemx_exchange_block_t> blocks(kAtOnce);
@@ -134,7 +134,10 @@ std::vector<Listed> Member::list(std::uint32_t seat) {
   int count = 0;
   while ((count = shmemx_exchange_list(get(), seat, &cursor, names.data(), blocks.data(), kAtOnce)) > 0) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      listed.push_back({std::string(reinterpret_cast<const char*>(names[i].data), names[i].bytes), blocks[i]});
+      const std::string_view key(reinterpret_cast<const char*>(names[i].data), names[i].bytes);
+      if (key.starts_with(prefix)) {
+        listed.push_back({std::string(key), blocks[i]});
+      }
     }
   }
   return listed;

@@ -55,7 +55,8 @@ class Member {
   /// Where members of other nodes reach this one; "": nowhere.
   [[nodiscard]] std::string address() const;
   std::vector<shmemx_exchange_member_t> others();
-  std::vector<Listed> list(std::uint32_t seat);
+  /// The blocks whose keys begin with `prefix`: others take no memory.
+  std::vector<Listed> list(std::uint32_t seat, std::string_view prefix = {});
   shmemx_exchange_stats_t stats();
   /// Of another member: an Error if there is none on the seat.
   Result<shmemx_exchange_stats_t> stats_of(std::uint32_t seat);

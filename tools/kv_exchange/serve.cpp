@@ -43,10 +43,7 @@ class Server {
   /// Copies blocks that other members put. Failures are printed: the next look tries again.
   void take_over() {
     for (const auto& other : member_.others()) {
-      for (const auto& listed : member_.list(other.seat)) {
-        if (!listed.key.starts_with(kPutPrefix)) {
-          continue;
-        }
+      for (const auto& listed : member_.list(other.seat, kPutPrefix)) {
         const auto taken = take(listed.key.substr(kPutPrefix.size()), listed.block);
         // Stale: whoever has put it has ended, since it is served by now.
         if (!taken && taken.error().code != static_cast<std::errc>(ESTALE) &&

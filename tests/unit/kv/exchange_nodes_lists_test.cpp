@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of blocks, and blocks, of members on other nodes that do not keep to the protocol.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "kv/service/directory_layout.hpp"
+#include "tests/unit/kv/exchange_insider.hpp"
+
+namespace {
+
+using exchange_test::connected_member;
+using exchange_test::exchange_name;
+using exchange_test::Insider;
+using exchange_test::kInsiderSlots;
+using exchange_test::Member;
+using exchange_test::member_on_node;
+using shmem::PortMessage;
+using shmem::exchange::BodyWriter;
+using shmem::exchange::FoundItem;
+using shmem::exchange::kMostSlots;
+using shmem::exchange::RemoteHead;
+using shmem::exchange::RemoteKind;
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t kSeat = SHMEMX_EXCHANGE_MOST_MEMBERS;
+
+class ExchangeNodesLists : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!KV_WITH_UCX) {
+      GTEST_SKIP() << "built without UCX";
+    }
+  }
+  /// A reader beside an owner that answers as a test says.
+  void make_beside(int number) {
+    reader_.reset();
+    insider_ = std::make_unique<Insider>(exchange_name(number), 666);
+    reader_ = connected_member(exchange_name(number), "node 2", insider_->place());
+    ASSERT_EQ(reader_->stats().members, 1U);
+  }
+  /// The answer to a request for a list: items with a key of one byte.
+  static std::optional<PortMessage> listed(RemoteHead head, std::uint64_t cursor, std::span<const FoundItem> items) {
+    BodyWriter body(items.size() * (sizeof(FoundItem) + 1) + 1);
+    for (FoundItem item : items) {
+      item.key_bytes = 1;
+      body.add(item);
+      body.add('k');
+    }
+    head.kind = RemoteKind::kListed;
+    head.first = cursor;
+    head.count = static_cast<std::uint32_t>(items.size());
+    return body.take(head);
+  }
+  /// What the last of many calls returns, which list the insider to its end.
+  int list_all() {
+    std::uint64_t cursor = 0;
+    int count = 1;
+    for (int i = 0; i < 100 && count > 0; ++i) {
+      std::array<shmemx_exchange_name_t, 4> names;
+      std::array<shmemx_exchange_block_t, 4> blocks;
+      count = shmemx_exchange_list(reader_->get(), kSeat, &cursor, names.data(), blocks.data(), names.size());
+    }
+    return count;
+  }
+
+  std::unique_ptr<Insider> insider_;
+  std::unique_ptr<Member> reader_;
+};
+
+TEST_F(ExchangeNodesLists, AListWithoutAnEndEndsTheOwner) {
+  constexpr FoundItem kItem{.epoch = 2, .bytes = 8};
+  const std::vector<std::function<std::optional<PortMessage>(RemoteHead)>> answers{
+      [&](RemoteHead head) {  // more blocks than it has slots, one after the other
+        FoundItem item = kItem;
+        item.slot = static_cast<std::uint32_t>(head.first);
+        return listed(head, head.first + 1, {&item, 1});
+      },
+      [&](RemoteHead head) {  // more blocks than the cursor moves on
+        const std::vector<FoundItem> items(head.second, kItem);
+        return listed(head, head.first + 1, items);
+      },
+      [&](RemoteHead head) {  // the same block again and again
+        return listed(head, head.first + 1, {&kItem, 1});
+      },
+      [&](RemoteHead head) {
+        const FoundItem beyond{.epoch = 2, .bytes = 8, .slot = kInsiderSlots};
+        return listed(head, head.first + 1, {&beyond, 1});
+      },
+      [&](RemoteHead head) {
+        return listed(head, UINT64_MAX, {&kItem, 1});
+      },
+  };
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    make_beside(230 + static_cast<int>(i));
+    insider_->answer_with(answers[i]);
+    EXPECT_EQ(list_all(), -EBADMSG) << i;
+    EXPECT_TRUE(insider_->is_ended()) << i;
+  }
+}
+
+TEST_F(ExchangeNodesLists, AListThatKeepsToTheProtocolIsTaken) {
+  make_beside(240);
+  insider_->answer_with([](RemoteHead head) {
+    const FoundItem last{.epoch = 2, .bytes = 8, .slot = kInsiderSlots - 1};
+    return listed(head, kInsiderSlots, std::span(&last, head.first < kInsiderSlots ? 1 : 0));
+  });
+  EXPECT_EQ(list_all(), 0);
+  EXPECT_EQ(reader_->stats().members, 1U);
+}
+
+TEST_F(ExchangeNodesLists, AnOwnerOfNoSlotsOrTooManyIsNotLinked) {
+  int number = 250;
+  for (const std::uint32_t slots : {std::uint32_t{0}, kMostSlots + 1, UINT32_MAX}) {
+    const Insider insider(exchange_name(number), 666, slots);
+    const auto member = member_on_node(exchange_name(number++), "node 2");
+    const std::string place = insider.place();
+    const auto network = exchange_test::network_of(place);
+    EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), -EACCES) << slots;
+    EXPECT_THAT(member->error(), HasSubstr("it does not follow the protocol"));
+    EXPECT_EQ(member->stats().members, 0U) << slots;
+  }
+}
+
+}  // namespace
