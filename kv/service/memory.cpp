@@ -16,7 +16,6 @@
 namespace shmem::exchange {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 /// The kernel copies less than 2 GiB at a time.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 30;
 
@@ -44,7 +43,8 @@ Result<Access> check_memory(int fd, const Range& range) {
   }
   const auto has = static_cast<std::uint64_t>(status.st_size);
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (range.bytes == 0 || range.offset % page != 0 || range.offset > kMostBytes || range.bytes > kMostBytes) {
+  if (range.bytes == 0 || range.offset % page != 0 || range.offset > kMostMemoryBytes ||
+      range.bytes > kMostMemoryBytes) {
     return fail(
         std::errc::invalid_argument,
         fmt::format("{} bytes at {} of file descriptor {}: the offset must be a multiple of {}, and the size not 0",

@@ -12,6 +12,9 @@
 
 namespace shmem::exchange {
 
+/// Of memory that is registered, and so of a block.
+constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 62;
+
 /// A part of a file.
 struct Range {
   std::uint64_t offset = 0;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "kv/service/memory.hpp"
+
 namespace shmem::exchange {
 namespace {
 
@@ -149,7 +151,7 @@ RemoteHead request_head(RemoteKind kind, std::uint64_t first, std::uint64_t seco
 bool makes_sense(const FoundItem& item) {
   switch (item.status) {
     case 0:
-      return item.epoch != 0 && item.bytes != 0;
+      return item.epoch != 0 && item.bytes != 0 && item.bytes <= kMostMemoryBytes;
     case -ENOENT:
     case -EPROTOTYPE:
     case -EDQUOT:

@@ -7,6 +7,9 @@
 namespace kv_exchange {
 
 std::optional<std::size_t> Arena::allocate(std::size_t bytes) {
+  if (bytes > size_) {
+    return std::nullopt;
+  }
   const std::size_t size = rounded(bytes);
   const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= size; });
   if (found == free_.end()) {

@@ -103,6 +103,28 @@ TEST_F(KvExchange, PutsBlocksThatOutliveTheirProcess) {
   EXPECT_THAT(run({"stats", name_}).output, HasSubstr(" " + std::to_string(server->pid()) + "          1 "));
 }
 
+TEST_F(KvExchange, TakesNoBlockLargerThanItsRoom) {
+  const auto server = serve();
+  constexpr std::size_t kRoom = std::size_t{1} << 20;
+  shmemx_exchange_t* owner = nullptr;
+  ASSERT_EQ(shmemx_exchange_open(name_.c_str(), nullptr, &owner), 0);
+  shmemx_memory_t memory{.address = nullptr, .bytes = std::size_t{1} << 40, .fd = -1, .offset = 0};
+  std::uint32_t region = 0;
+  ASSERT_EQ(shmemx_exchange_register(owner, &memory, &region), 0);
+  shmemx_exchange_entry_t entry{
+      .key = {"put:large", 9}, .region = region, .status = 0, .offset = 0, .bytes = kRoom + 1, .layout = 1};
+  ASSERT_EQ(shmemx_exchange_publish(owner, &entry, 1), 1);
+  EXPECT_TRUE(server->wait_for_output("there is no room for the 1048577 bytes of large", Seconds{20}))
+      << server->output();
+  entry = {.key = {"put:huge", 8}, .region = region, .status = 0, .offset = 0, .bytes = memory.bytes, .layout = 1};
+  ASSERT_EQ(shmemx_exchange_publish(owner, &entry, 1), 1);
+  EXPECT_TRUE(server->wait_for_output("there is no room for the 1099511627776 bytes of huge", Seconds{20}))
+      << server->output();
+  EXPECT_EQ(run({"put", name_, "small", write("a", "goes on")}).exit.code, 0);
+  EXPECT_EQ(run({"get", name_, "small"}).output, "goes on");
+  shmemx_exchange_close(owner);
+}
+
 TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
   if (!KV_WITH_UCX) {
     GTEST_SKIP() << "built without UCX";

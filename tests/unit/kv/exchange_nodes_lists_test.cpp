@@ -27,6 +27,7 @@ using shmem::exchange::RemoteKind;
 using ::testing::HasSubstr;
 
 constexpr std::uint32_t kSeat = SHMEMX_EXCHANGE_MOST_MEMBERS;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 class ExchangeNodesLists : public testing::Test {
  protected:
@@ -105,11 +106,30 @@ TEST_F(ExchangeNodesLists, AListWithoutAnEndEndsTheOwner) {
 TEST_F(ExchangeNodesLists, AListThatKeepsToTheProtocolIsTaken) {
   make_beside(240);
   insider_->answer_with([](RemoteHead head) {
-    const FoundItem last{.epoch = 2, .bytes = 8, .slot = kInsiderSlots - 1};
+    const FoundItem last{.epoch = 2, .bytes = kMostBytes, .slot = kInsiderSlots - 1};
     return listed(head, kInsiderSlots, std::span(&last, head.first < kInsiderSlots ? 1 : 0));
   });
   EXPECT_EQ(list_all(), 0);
   EXPECT_EQ(reader_->stats().members, 1U);
+}
+
+TEST_F(ExchangeNodesLists, BlocksLargerThanMemoryCanBeEndTheOwner) {
+  int number = 241;
+  for (const std::uint64_t bytes : {UINT64_MAX, kMostBytes + 1}) {
+    const FoundItem item{.epoch = 2, .bytes = bytes};
+    make_beside(number++);
+    insider_->answer_with([&](RemoteHead head) { return listed(head, head.first + 1, {&item, 1}); });
+    EXPECT_EQ(list_all(), -EBADMSG) << bytes;
+    EXPECT_TRUE(insider_->is_ended()) << bytes;
+    make_beside(number++);
+    insider_->answer_with([&](RemoteHead head) {
+      head.kind = RemoteKind::kFound;
+      head.count = 1;
+      return std::optional(Insider::message_of(head, std::as_bytes(std::span(&item, 1))));
+    });
+    EXPECT_EQ(reader_->find("key").status, -ENOENT) << bytes;
+    EXPECT_TRUE(insider_->is_ended()) << bytes;
+  }
 }
 
 TEST_F(ExchangeNodesLists, AnOwnerOfNoSlotsOrTooManyIsNotLinked) {
