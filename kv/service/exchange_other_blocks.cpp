@@ -18,15 +18,27 @@ std::int32_t find_on_node(const PeerList& peers, const shmemx_exchange_key_t& gi
     return -EINVAL;
   }
   std::int32_t status = -ENOENT;
-  for (const auto& peer : peers) {
-    const auto outcome =
-        peer->is_alive() ? peer->find(*key, layout, lease_ms, block) : DirectoryReader::Outcome::kMissing;
-    if (outcome == DirectoryReader::Outcome::kFound) {
-      return block.status;
+  Block over{};  // found, over the quota of its owner
+  // Members of which something could not be read come last: they must not hide the same key of another one.
+  for (const bool had_refusals : {false, true}) {
+    for (const auto& peer : peers) {
+      if (!peer->is_alive() || (peer->refusals() > 0) != had_refusals) {
+        continue;
+      }
+      const auto outcome = peer->find(*key, layout, lease_ms, block);
+      if (outcome == DirectoryReader::Outcome::kFound && block.status == 0) {
+        return 0;
+      }
+      if (outcome == DirectoryReader::Outcome::kFound && status != -EDQUOT) {
+        over = block;
+        status = -EDQUOT;
+      } else if (outcome == DirectoryReader::Outcome::kOtherLayout && status == -ENOENT) {
+        status = -EPROTOTYPE;
+      }
     }
-    if (outcome == DirectoryReader::Outcome::kOtherLayout) {
-      status = -EPROTOTYPE;
-    }
+  }
+  if (status == -EDQUOT) {
+    block = over;
   }
   return status;
 }

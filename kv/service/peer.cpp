@@ -235,7 +235,11 @@ class Peer::Batch {
     auto* const to = static_cast<std::byte*>(destinations_[i]);
     const std::byte* const from = memory->at(place.offset);
     if (from == nullptr) {
-      return memory->read(place.offset, to, place.bytes);
+      const std::errc error = memory->read(place.offset, to, place.bytes);
+      if (error != std::errc{}) {
+        add(peer_.refusals_);
+      }
+      return error;
     }
     if (blocks_.size() == 1) {
       copy_bytes(to, from, place.bytes);  // a batch of one has nothing to learn from

@@ -284,6 +284,8 @@ void RemoteMembers::find(std::span<const Key> keys, std::uint64_t layout, std::u
         calls.push_back(std::make_unique<RemoteFind>(*peer, part, layout, lease_ms));
       }
     }
+    // As on this node: those of which something could not be read come last.
+    std::stable_partition(calls.begin(), calls.end(), [](const auto& call) { return call->peer().refusals() == 0; });
     for (const auto& call : calls) {
       const auto items = call->finish();
       std::vector<ReleaseItem> surplus;

@@ -291,6 +291,9 @@ class RemotePull::Request final : public RemoteCall {
     const std::uint64_t size = blocks_[item.index].bytes;
     if (item.status != 0) {
       status = item.status == -ESTALE || item.status == -EIO ? item.status : -EBADMSG;
+      if (status != -ESTALE) {
+        peer_.note_refusal();
+      }
       --left_;
       return item.bytes == 0;
     }

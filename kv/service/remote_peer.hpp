@@ -81,6 +81,8 @@ class RemotePeer {
   void end(std::errc why);
   /// Why it has ended, as a status; 0: it lives.
   [[nodiscard]] std::int32_t status() const { return -ended_.load(std::memory_order_acquire); }
+  /// A block that it said to have, and that could not be read.
+  void note_refusal() { add(refusals_); }
   [[nodiscard]] std::uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
 
   /// An answer. False: it makes no sense: end the peer.

@@ -107,7 +107,7 @@ typedef struct shmemx_exchange_member_t {
   uint64_t blocks; /* published at the moment, as the member says */
   uint64_t bytes;  /* of those blocks */
   uint64_t most_blocks;
-  uint64_t refusals; /* entries of this member that made no sense */
+  uint64_t refusals; /* entries of this member that made no sense, and blocks whose memory could not be read */
 } shmemx_exchange_member_t;
 
 /*
@@ -191,11 +191,11 @@ typedef struct shmemx_exchange_block_t {
 } shmemx_exchange_block_t;
 
 /*
- * Finds the blocks of `count` keys among all other members; blocks[i] is for keys[i]. With lease_ms > 0 each block that
- * is found is leased for that time, or as long as its owner allows, so that a later pull finds it unchanged. Release
- * the leases. Returns the number found, or -EINVAL for NULL. Statuses: 0; -ENOENT no member has the key; -EPROTOTYPE
- * only blocks with another layout (`layout` 0: any will do); -EDQUOT found, but this reader has as many leases of its
- * owner as the quota says; -EINVAL key.
+ * Finds the blocks of `count` keys among all other members; blocks[i] is for keys[i]. Members without `refusals` come
+ * first, then lower seats. With lease_ms > 0 each block that is found is leased for that time, or as long as its owner
+ * allows, so that a later pull finds it unchanged. Release the leases. Returns the number found, or -EINVAL for NULL.
+ * Statuses: 0; -ENOENT no member has the key; -EPROTOTYPE only blocks with another layout (`layout` 0: any will do);
+ * -EDQUOT found, but only at owners of which this reader has as many leases as their quota says; -EINVAL key.
  */
 SHMEM_API int shmemx_exchange_find(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
                                    uint64_t layout, uint32_t lease_ms, shmemx_exchange_block_t* blocks) SHMEM_NOEXCEPT;

@@ -171,6 +171,29 @@ TEST(ExchangeCalls, AReaderHasAQuotaOfLeases) {
   EXPECT_EQ(reader.stats().over_quota, 1U);
 }
 
+TEST(ExchangeCalls, AnOwnerOverItsQuotaGivesWayToAnotherOne) {
+  Member first(exchange_name(18), {.leases = 1});
+  Member second(exchange_name(18));
+  for (Member* const owner : {&first, &second}) {
+    owner->make_memory(4096);
+    ASSERT_EQ(owner->publish("a", 0, 8), 0);
+    ASSERT_EQ(owner->publish("b", 8, 8), 0);
+  }
+  ASSERT_EQ(second.publish("c", 8, 8), 0);
+  Member reader(exchange_name(18));
+  ASSERT_EQ(reader.find_soon("c").status, 0);
+  const auto from_first = reader.find("a", 0, 1000);
+  EXPECT_EQ(from_first.seat, 0U);
+  ASSERT_NE(from_first.lease, 0U);
+  const auto from_second = reader.find("b", 0, 1000);
+  EXPECT_EQ(from_second.status, 0);
+  EXPECT_EQ(from_second.seat, 1U);
+  EXPECT_NE(from_second.lease, 0U);
+  EXPECT_EQ(reader.stats().over_quota, 0U);
+  second.close();
+  EXPECT_EQ(reader.find("b", 0, 1000).status, -EDQUOT) << "of the first alone";
+}
+
 TEST(ExchangeCalls, ABlockOfAMemberThatHasLeftCannotBePulled) {
   Member owner(exchange_name(10));
   owner.make_memory(4096);

@@ -12,6 +12,7 @@
 
 namespace {
 
+using exchange_test::address_of;
 using exchange_test::connected_member;
 using exchange_test::exchange_name;
 using exchange_test::Insider;
@@ -22,6 +23,7 @@ using shmem::PortMessage;
 using shmem::exchange::BodyWriter;
 using shmem::exchange::FoundItem;
 using shmem::exchange::kMostSlots;
+using shmem::exchange::PieceItem;
 using shmem::exchange::RemoteHead;
 using shmem::exchange::RemoteKind;
 using ::testing::HasSubstr;
@@ -129,6 +131,35 @@ TEST_F(ExchangeNodesLists, BlocksLargerThanMemoryCanBeEndTheOwner) {
     });
     EXPECT_EQ(reader_->find("key").status, -ENOENT) << bytes;
     EXPECT_TRUE(insider_->is_ended()) << bytes;
+  }
+}
+
+TEST_F(ExchangeNodesLists, ABlockThatCannotBePulledDoesNotHideThatOfAnotherOwner) {
+  int number = 260;
+  for (const int error : {-EIO, -EBADMSG}) {
+    make_beside(number);
+    insider_->answer_with([&](RemoteHead head) {
+      const FoundItem item{.epoch = 2, .bytes = 100};
+      const PieceItem piece{.index = 0, .status = error};
+      const bool is_find = head.kind == RemoteKind::kFind;
+      head.kind = is_find ? RemoteKind::kFound : RemoteKind::kPieces;
+      head.count = 1;
+      return std::optional(is_find ? Insider::message_of(head, std::as_bytes(std::span(&item, 1)))
+                                   : Insider::message_of(head, std::as_bytes(std::span(&piece, 1))));
+    });
+    const auto owner = connected_member(exchange_name(number++), "node 1", address_of(*reader_));
+    owner->make_memory(4096);
+    ASSERT_EQ(owner->publish("key", 0, 100), 0);
+    for (int i = 0; i < 5'000 && reader_->stats().members < 2; ++i) {
+      ::usleep(1000);
+    }
+    const auto bad = reader_->find("key");
+    ASSERT_EQ(bad.member, 666U);
+    std::string bytes;
+    EXPECT_EQ(reader_->pull(bad, bytes), error);
+    const auto good = reader_->find("key");
+    EXPECT_EQ(good.seat, kSeat + 1) << error;
+    EXPECT_EQ(reader_->pull(good, bytes), 0) << error;
   }
 }
 
