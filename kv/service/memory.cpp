@@ -18,6 +18,8 @@ namespace {
 
 /// The kernel copies less than 2 GiB at a time.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 30;
+/// Of one member. A process has 2^47 addresses, and kMostMembers is 64: half of them stay free.
+constexpr std::uint64_t kMostMapped = std::uint64_t{1} << 40;
 
 bool has_huge_pages(int fd) {
   struct statfs system {};
@@ -70,14 +72,38 @@ Result<void> check_shared(int fd, std::size_t size) {
   return {};
 }
 
-Result<RemoteMemory> RemoteMemory::open(base::UniqueFd file, const Range& range) {
+std::uint64_t MappingRoom::most() {
+  const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return std::min(2 * pages * page, kMostMapped);
+}
+
+std::shared_ptr<void> MappingRoom::take(std::uint64_t bytes) {
+  // Relaxed: only the number matters.
+  std::uint64_t left = left_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > left) {
+      return nullptr;
+    }
+  } while (!left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed));
+  return {this, [room = shared_from_this(), bytes](void* /*room*/) {
+            room->left_.fetch_add(bytes, std::memory_order_relaxed);
+          }};
+}
+
+Result<RemoteMemory> RemoteMemory::open(base::UniqueFd file, const Range& range, MappingRoom* room) {
   const auto access = check_memory(file.get(), range);
   if (!access) {
     return access.error();
   }
   RemoteMemory memory;
   memory.range_ = range;
-  if (*access == Access::kRead) {
+  bool is_mapped = *access == Access::kMapped;
+  if (is_mapped && room != nullptr) {
+    memory.room_ = room->take(range.bytes);
+    is_mapped = memory.room_ != nullptr;
+  }
+  if (!is_mapped) {
     memory.file_ = std::move(file);
     return memory;
   }

@@ -2,8 +2,10 @@
 // Memory whose blocks are published: registered here, or of another member.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <system_error>
 
 #include "base/fd.hpp"
@@ -34,10 +36,26 @@ Result<Access> check_memory(int fd, const Range& range);
 /// what another process has made can be mapped then, and raises no SIGBUS.
 Result<void> check_shared(int fd, std::size_t size);
 
+/// How much of the memory of one other member may still be mapped: a file can cost its owner nothing, and takes
+/// addresses of each reader. Thread-safe.
+class MappingRoom : public std::enable_shared_from_this<MappingRoom> {
+ public:
+  explicit MappingRoom(std::uint64_t bytes) : left_(bytes) {}
+  /// Twice the memory of this machine, and not more than leaves room for all members that there can be.
+  static std::uint64_t most();
+
+  /// The bytes are taken until what this returns is destroyed. Null: there are not as many.
+  std::shared_ptr<void> take(std::uint64_t bytes);
+
+ private:
+  std::atomic<std::uint64_t> left_;
+};
+
 /// Memory of another member, which can change its bytes at any time. Thread-safe.
 class RemoteMemory {
  public:
-  static Result<RemoteMemory> open(base::UniqueFd file, const Range& range);
+  /// Memory for which there is no room is read like memory that can shrink. `room` may be null: there is enough.
+  static Result<RemoteMemory> open(base::UniqueFd file, const Range& range, MappingRoom* room);
 
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const {
     return offset <= range_.bytes && bytes <= range_.bytes - offset;
@@ -50,8 +68,9 @@ class RemoteMemory {
   std::errc read(std::uint64_t offset, std::byte* to, std::uint64_t bytes) const;
 
  private:
-  base::UniqueFd file_;    // or
-  base::Mapping mapping_;  // of the range
+  base::UniqueFd file_;         // or
+  std::shared_ptr<void> room_;  // before the next: it is given back after the end of the mapping
+  base::Mapping mapping_;       // of the range
   Range range_;
 };
 

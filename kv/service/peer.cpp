@@ -75,10 +75,11 @@ std::errc Peer::take(Received received, std::vector<Memory>& unused) {
     }
     return {};
   }
-  if (message.kind != Kind::kRegion || memories_.size() >= kMostRegions || !received.files[0]) {
+  if (message.kind != Kind::kRegion || memories_.size() >= kMostRegions || !received.files[0] ||
+      memories_.contains(message.number)) {
     return std::errc::protocol_error;
   }
-  auto memory = RemoteMemory::open(std::move(received.files[0]), {message.offset, message.bytes});
+  auto memory = RemoteMemory::open(std::move(received.files[0]), {message.offset, message.bytes}, room_.get());
   if (memory) {
     memories_[message.number] = std::make_shared<const RemoteMemory>(*std::move(memory));
   } else {

@@ -76,6 +76,7 @@ class Peer {
   Leases leases_;
   std::mutex mutex_;  // for the two below
   Channel channel_;
+  const std::shared_ptr<MappingRoom> room_ = std::make_shared<MappingRoom>(MappingRoom::most());
   std::unordered_map<std::uint32_t, Memory> memories_;  // by region
   std::atomic<bool> alive_{true};
   Counters::Count refusals_{0};

@@ -23,7 +23,7 @@ std::uint32_t lease_end(std::uint64_t wanted_ms, std::uint32_t most_ms) {
 }  // namespace
 
 Result<void> RemoteReaders::add_region(std::uint32_t number, base::UniqueFd file, const Range& range) {
-  auto memory = RemoteMemory::open(std::move(file), range);
+  auto memory = RemoteMemory::open(std::move(file), range, nullptr);
   if (!memory) {
     return memory.error();
   }

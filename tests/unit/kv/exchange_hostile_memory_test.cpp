@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that members of the same user share, or receive, without keeping to the protocol.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -56,6 +55,29 @@ TEST(HostileMemory, AFileThatHasShrunkDoesNotHideTheSameKeyOfAnotherOwner) {
   EXPECT_EQ(beside.member->pull(beside.member->find("key"), bytes), 0);
   ASSERT_EQ(::ftruncate(file.get(), 0), 0);
   expect_other_is_found(beside, *owner, -EIO);
+}
+
+TEST(HostileMemory, HugeRegionsLeaveAddressesForOthers) {
+  constexpr std::size_t kTebibyte = std::size_t{1} << 40;
+  Beside beside(172);
+  std::uint32_t region = 2;
+  // As much as a process can address, in parts that fit into what the larger ones have left.
+  for (std::size_t bytes = 64 * kTebibyte; bytes >= kTebibyte / 2; bytes /= 2) {
+    for (int i = 0; i < 2; ++i) {
+      const auto file = base::create_memfd("huge", bytes);
+      ASSERT_TRUE(file);
+      beside.impostor.send_region(region++, file->get(), 0, bytes);
+    }
+  }
+  beside.impostor.publish("key", {region - 1, kTebibyte / 4, 8, 0});
+  std::string bytes;
+  EXPECT_EQ(beside.member->pull(beside.member->find("key"), bytes), 0);
+  EXPECT_EQ(bytes, std::string(8, '\0'));
+  void* const mine = ::mmap(nullptr, kTebibyte, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  EXPECT_NE(mine, MAP_FAILED);
+  ::munmap(mine, kTebibyte);
+  const auto owner = honest_owner(beside, 172);
+  EXPECT_EQ(beside.member->pull(beside.member->find("its own"), bytes), 0);
 }
 
 }  // namespace

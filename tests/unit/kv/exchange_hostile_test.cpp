@@ -132,7 +132,7 @@ TEST(HostileOwner, WelcomesThatMakeNoSenseAreRefused) {
 }
 
 TEST(HostileOwner, MessagesThatMakeNoSenseEndTheConnection) {
-  for (int variant = 0; variant < 4; ++variant) {
+  for (int variant = 0; variant < 5; ++variant) {
     Beside beside(120 + variant);
     switch (variant) {
       case 0:
@@ -144,6 +144,9 @@ TEST(HostileOwner, MessagesThatMakeNoSenseEndTheConnection) {
       case 2:
         ASSERT_EQ(::send(beside.impostor.channel().fd(), "short", 5, MSG_NOSIGNAL), 5);
         break;
+      case 3:
+        beside.impostor.send_region(1, beside.memory.get(), 0, 4096);
+        break;  // a number that it has used
       default:
         for (std::uint32_t number = 2; number < 80; ++number) {
           Message message = message_of(Kind::kRegion, number);

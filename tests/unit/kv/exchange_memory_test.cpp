@@ -17,6 +17,7 @@ using shmem::exchange::Access;
 using shmem::exchange::check_memory;
 using shmem::exchange::LeaseBoard;
 using shmem::exchange::Leases;
+using shmem::exchange::MappingRoom;
 using shmem::exchange::RemoteMemory;
 
 base::UniqueFd unsealed(off_t size) {
@@ -61,7 +62,7 @@ TEST(ExchangeMemory, RangesMustBeInTheFile) {
 TEST(ExchangeMemory, AFileThatShrinksIsAnErrorAndKillsNobody) {
   const auto file = unsealed(8192);
   ASSERT_EQ(::pwrite(file.get(), "abcd", 4, 4096), 4);
-  const auto memory = RemoteMemory::open(copy_of(file), {4096, 4096});
+  const auto memory = RemoteMemory::open(copy_of(file), {4096, 4096}, nullptr);
   ASSERT_TRUE(memory);
   EXPECT_EQ(memory->at(0), nullptr);
   std::array<std::byte, 4> bytes{};
@@ -72,7 +73,7 @@ TEST(ExchangeMemory, AFileThatShrinksIsAnErrorAndKillsNobody) {
 }
 
 TEST(ExchangeMemory, BoundsAreCheckedWithoutOverflow) {
-  const auto memory = RemoteMemory::open(*base::create_memfd("memory", 4096), {0, 4096});
+  const auto memory = RemoteMemory::open(*base::create_memfd("memory", 4096), {0, 4096}, nullptr);
   ASSERT_TRUE(memory);
   EXPECT_TRUE(memory->has(0, 4096));
   EXPECT_TRUE(memory->has(4096, 0));
@@ -80,6 +81,25 @@ TEST(ExchangeMemory, BoundsAreCheckedWithoutOverflow) {
   EXPECT_FALSE(memory->has(4097, 0));
   EXPECT_FALSE(memory->has(UINT64_MAX, 2));
   EXPECT_FALSE(memory->has(2, UINT64_MAX));
+}
+
+TEST(ExchangeMemory, ThereIsRoomForSoManyMappings) {
+  const auto of_two_pages = std::make_shared<MappingRoom>(8192);
+  const auto open = [&](std::size_t bytes) {
+    return RemoteMemory::open(*base::create_memfd("memory", bytes), {0, bytes}, of_two_pages.get());
+  };
+  std::array<std::byte, 1> byte{};
+  {
+    const auto first = open(4096);
+    const auto second = open(8192);
+    const auto third = open(4096);
+    EXPECT_NE(first->at(0), nullptr);
+    EXPECT_EQ(second->at(0), nullptr);
+    EXPECT_EQ(second->read(8191, byte.data(), 1), std::errc{});
+    EXPECT_NE(third->at(0), nullptr) << "smaller, and so there is room";
+    EXPECT_EQ(open(4096)->at(0), nullptr);
+  }
+  EXPECT_NE(open(8192)->at(0), nullptr) << "the others have been unmapped";
 }
 
 TEST(ExchangeMemory, SharedMemoryOfOthersMustNotShrink) {
