@@ -18,6 +18,16 @@ using Clock = std::chrono::steady_clock;
 /// Between two looks at the leases of readers.
 constexpr std::chrono::microseconds kLook{50};
 
+/// What readers get: through a duplicate they could write the file, shrink and seal it. Where /proc is missing, or does
+/// not let this process read the file, they get one. Null: errno says why.
+base::UniqueFd open_for_readers(int fd) {
+  base::UniqueFd file(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    file.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  }
+  return file;
+}
+
 }  // namespace
 
 Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
@@ -48,7 +58,7 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
     if (auto fits = check_memory(memory.fd, region.range); !fits) {
       return problem(fits.error().code, fits.error().text);
     }
-    file.reset(::fcntl(memory.fd, F_DUPFD_CLOEXEC, 0));
+    file = open_for_readers(memory.fd);
     if (!file) {
       return problem(static_cast<std::errc>(errno), fmt::format("cannot duplicate file descriptor {}", memory.fd));
     }

@@ -134,7 +134,9 @@ typedef struct shmemx_memory_t {
  *
  * Readers map a memfd that is sealed against shrinking (F_SEAL_SHRINK), as new memory is, and copy with loads. Other
  * files are read by pread, since a mapping of a file that shrinks kills its reader: a system call for each block, which
- * is slower for small ones. Memory that no descriptor names (of malloc, MAP_ANONYMOUS) cannot be registered.
+ * is slower for small ones. Readers get the file open for reading only (where /proc allows that); seal a memfd with
+ * F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE after mapping it, and hostile ones cannot open it again to write it. Memory
+ * that no descriptor names (of malloc, MAP_ANONYMOUS) cannot be registered.
  * Errors: -EINVAL; -EOPNOTSUPP another kind of file; -EFBIG the file is too small; -ENOSPC 64 regions; -ENOMEM.
  */
 SHMEM_API int shmemx_exchange_register(shmemx_exchange_t* exchange, shmemx_memory_t* memory,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that members of the same user share, or receive, without keeping to the protocol.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -78,6 +79,64 @@ TEST(HostileMemory, HugeRegionsLeaveAddressesForOthers) {
   ::munmap(mine, kTebibyte);
   const auto owner = honest_owner(beside, 172);
   EXPECT_EQ(beside.member->pull(beside.member->find("its own"), bytes), 0);
+}
+
+/// The file of the only region of a member, as a reader receives it.
+base::UniqueFd received_file(const std::string& exchange) {
+  auto channel = Channel::connect(exchange, 0);
+  EXPECT_TRUE(channel && channel->send(message_of(Kind::kHello, 60)) == std::errc{});
+  std::optional<Received> region;
+  EXPECT_TRUE(readable(channel->fd()));
+  EXPECT_EQ(channel->receive(region), std::errc{});
+  EXPECT_TRUE(region && region->message.kind == Kind::kRegion);
+  return region ? std::move(region->files[0]) : base::UniqueFd();
+}
+
+/// Memory that a caller may have. Null: this machine has none of the kind.
+base::UniqueFd callers_memory(const std::string& kind) {
+  base::UniqueFd file;
+  if (kind == "/dev/shm") {
+    file.reset(::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  } else {
+    file.reset(::memfd_create("mine", MFD_CLOEXEC | MFD_ALLOW_SEALING | (kind == "huge pages" ? MFD_HUGETLB : 0U)));
+  }
+  EXPECT_TRUE(file || kind != "memfd");
+  if (file && ::ftruncate(file.get(), off_t{2} << 20) != 0) {
+    return base::UniqueFd();
+  }
+  if (kind == "sealed memfd") {
+    EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  }
+  return file;
+}
+
+TEST(HostileMemory, AReaderGetsNothingThroughWhichItCouldWrite) {
+  int number = 173;
+  for (const std::string kind : {"memfd", "sealed memfd", "/dev/shm", "huge pages"}) {
+    const base::UniqueFd mine = callers_memory(kind);
+    if (!mine) {
+      continue;
+    }
+    const std::string name = exchange_name(number++);
+    Member owner(name);
+    shmemx_memory_t memory{.address = nullptr, .bytes = std::size_t{2} << 20, .fd = mine.get(), .offset = 0};
+    std::uint32_t region = 0;
+    ASSERT_EQ(shmemx_exchange_register(owner.get(), &memory, &region), 0) << kind << ": " << shmemx_error_text();
+    const base::UniqueFd theirs = received_file(name);
+    ASSERT_TRUE(theirs) << kind;
+    EXPECT_NE(::ftruncate(theirs.get(), 0), 0) << kind;
+    EXPECT_LT(::pwrite(theirs.get(), "x", 1, 0), 0) << kind;
+    EXPECT_LT(::fcntl(theirs.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0) << kind;
+    EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, theirs.get(), 0), MAP_FAILED) << kind;
+    // Readers that keep to the protocol read it.
+    const std::string key = "key";
+    shmemx_exchange_entry_t entry{
+        .key = key_of(key), .region = region, .status = 1, .offset = 4, .bytes = 8, .layout = 0};
+    ASSERT_EQ(shmemx_exchange_publish(owner.get(), &entry, 1), 1);
+    Member reader(name);
+    std::string bytes;
+    EXPECT_EQ(reader.pull(reader.find_soon("key"), bytes), 0) << kind;
+  }
 }
 
 }  // namespace
