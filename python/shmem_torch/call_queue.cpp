@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -18,6 +19,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kNap{1};
 constexpr int kNaps = 50;  // before the thread sleeps until it is woken
+
+/// Of torch's exceptions the text without the stack.
+std::string outcome_of(const QueuedCall& call) {
+  try {
+    return call.make();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return text.empty() ? "an exception without a text" : text.substr(0, text.find("\nException raised from"));
+  }
+}
 
 }  // namespace
 
@@ -49,7 +60,7 @@ void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
   calls.pop_front();
   making = true;
   lock.unlock();
-  const std::string error = call->make();
+  const std::string error = outcome_of(*call);
   call->make = nullptr;
   auto tell = std::exchange(call->ended, nullptr);
   if (tell) {

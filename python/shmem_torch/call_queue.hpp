@@ -10,7 +10,8 @@
 
 namespace shmem_torch {
 
-/// One call. `make` returns "" or why it failed, and runs once. `ended` runs after it, before waiters return.
+/// One call. `make` runs once, and returns "" or why it failed, or throws that. `ended` runs after it, before waiters
+/// return.
 struct QueuedCall {
   std::function<std::string()> make;
   std::function<void(const std::string& error)> ended;

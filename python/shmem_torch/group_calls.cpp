@@ -105,7 +105,14 @@ std::string allocate(const GroupHandle& group, const char* name, std::size_t byt
   shmemx_group_memory_t* made = nullptr;
   const auto limit = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count());
   if (const int error = shmemx_group_allocate(group.get(), bytes, limit, &made); error != 0) {
-    return failure_text(name, error, timeout);
+    std::string text = failure_text(name, error, timeout);
+    if (error == -ENOTSUP) {  // before any exchange: other ranks may wait in another call
+      Call refused;
+      refused.kind = kNoCall;
+      refused.timeout = timeout;
+      run(group, refused);
+    }
+    return text;
   }
   memory = std::make_shared<GroupMemory>(made);
   return "";

@@ -37,10 +37,13 @@ class GroupHandle {
   shmemx_group_t* group_ = nullptr;
 };
 
+/// Instead of a shmemx_group_kind, by a rank that cannot make the call that is due: it fails on all ranks.
+constexpr int kNoCall = -1;
+
 /// The buffers of one collective call, and what remains to be done.
 struct Call {
   const char* name = "";  // for messages
-  shmemx_group_kind kind = SHMEMX_GROUP_BARRIER;
+  int kind = SHMEMX_GROUP_BARRIER;
   int type = SHMEMX_GROUP_BYTES;
   int operation = SHMEMX_GROUP_SUM;
   int root = 0;

@@ -48,6 +48,27 @@ std::uint64_t bytes_of(const at::Tensor& tensor) {
   return static_cast<std::uint64_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
 }
 
+/// Of a tensor of that shape; throws if there cannot be one.
+std::size_t bytes_of(const char* name, const std::vector<std::int64_t>& sizes, at::ScalarType type) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // elements: bytes of them can be counted
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || (size != 0 && count > kMost / size)) {
+      refuse(name, "a shape cannot have a dimension of " + std::to_string(size));
+    }
+    count *= size;
+  }
+  return static_cast<std::size_t>(count) * c10::elementSize(type);
+}
+
+/// Throws unless both have one dtype.
+void check_type(const char* name, const at::Tensor& one, const at::Tensor& other) {
+  if (one.scalar_type() != other.scalar_type()) {
+    refuse(name, "the tensors of the lists differ in dtype: " + dtype_name(other.scalar_type()) + " and " +
+                     dtype_name(one.scalar_type()));
+  }
+}
+
 /// Throws unless there is a tensor like `like` for each rank.
 void check_list(const char* name, const Tensors& list, int size, const at::Tensor& like) {
   if (static_cast<int>(list.size()) != size) {
@@ -106,16 +127,30 @@ WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const 
                                 [call = std::move(call), group = &engine_->group] { return call->make(*group); }));
 }
 
-WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
-  auto call = std::make_shared<TensorCall>("shmem:broadcast", SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
-  const at::Tensor& tensor = only_tensor("shmem:broadcast", tensors);
+/// While an exception is handled: this rank cannot make its call. The others, which may have made theirs, get an
+/// exception instead of waiting, once the calls before this one are over.
+void ProcessGroupShmem::tell_refused(const char* name, std::chrono::milliseconds timeout) {
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  auto call = std::make_shared<TensorCall>(name, kNoCall, timeout_of(timeout));
+  QueuedWork::give({rank_, c10d::OpType::UNKNOWN, name}, {}, {}, engine_,
+                   [call = std::move(call), group = &engine_->group] { return call->make(*group); });
+  engine_->queue.hurry();  // nobody waits for it
+}
+
+WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) try {
+  constexpr const char* kName = "shmem:broadcast";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
+  const at::Tensor& tensor = only_tensor(kName, tensors);
   call->call.root = static_cast<int>(options.rootRank);
   call->expect(tensors);
   call->update(tensor);
-  return give(c10d::OpType::BROADCAST, "shmem:broadcast", tensors, tensors, std::move(call));
+  return give(c10d::OpType::BROADCAST, kName, tensors, tensors, std::move(call));
+} catch (...) {
+  tell_refused("shmem:broadcast", options.timeout);
+  throw;
 }
 
-WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) try {
   constexpr const char* kName = "shmem:all_reduce";
   if (tensors.size() == 1 && tensors[0].layout() == at::kSparse) {
     return allreduce_sparse_tensor(tensors[0], options);
@@ -125,9 +160,13 @@ WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::Allreduce
   call->combine(tensors, operation_of(kName, options.reduceOp));
   call->update(tensor);
   return give(c10d::OpType::ALLREDUCE, kName, tensors, tensors, std::move(call));
+} catch (...) {
+  tell_refused("shmem:all_reduce", options.timeout);
+  throw;
 }
 
-WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
+WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
+                                                   const c10d::AllreduceCoalescedOptions& options) try {
   constexpr const char* kName = "shmem:all_reduce";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
   if (tensors.empty()) {
@@ -144,6 +183,9 @@ WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors, const c10d:
   call->combine(tensors, operation_of(kName, options.reduceOp));
   call->update_all(parts);
   return give(c10d::OpType::ALLREDUCE_COALESCED, kName, tensors, tensors, std::move(call));
+} catch (...) {
+  tell_refused("shmem:all_reduce", options.timeout);
+  throw;
 }
 
 /// The ranks exchange how many elements they have, and then all elements; the sum of duplicates is torch's.
@@ -154,18 +196,20 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
     refuse(kName, "sparse tensors can only be summed");
   }
   calls_.fetch_add(1, std::memory_order_relaxed);
-  const auto gather = [this, timeout = timeout_of(options.timeout)](const at::Tensor& mine, Tensors& all) {
+  // Not `this`: the process group may be dropped before the call is made.
+  const auto gather = [group = &engine_->group, tensor, timeout = timeout_of(options.timeout)](const at::Tensor& mine,
+                                                                                               Tensors& all) {
     TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout);
-    call.expect({mine});
+    call.expect({mine, tensor});  // the ranks' tensors have one shape
     call.read(mine);
     for (at::Tensor& one : all) {
       call.write(one);
     }
-    return call.make(engine_->group);
+    return call.make(*group);
   };
-  const auto make = [this, tensor, gather]() -> std::string {
+  const auto make = [tensor, gather, size = static_cast<std::size_t>(size_)]() -> std::string {
     at::Tensor mine = tensor.detach().coalesce();
-    Tensors counts(static_cast<std::size_t>(size_), at::empty({1}, at::kLong));
+    Tensors counts(size, at::empty({1}, at::kLong));
     for (at::Tensor& count : counts) {
       count = at::empty({1}, at::kLong);
     }
@@ -182,7 +226,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
       sizes[0] = most;
       at::Tensor padded = at::zeros(sizes, values.options());
       padded.narrow(0, 0, values.size(0)).copy_(values);
-      parts.assign(static_cast<std::size_t>(size_), at::Tensor());
+      parts.assign(size, at::Tensor());
       for (at::Tensor& part : parts) {
         part = at::empty(sizes, values.options());
       }
@@ -210,7 +254,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
   return noted(QueuedWork::give({rank_, c10d::OpType::ALLREDUCE, kName}, {tensor}, {tensor}, engine_, make));
 }
 
-WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOptions& options) try {
   constexpr const char* kName = "shmem:reduce";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE, timeout_of(options.timeout));
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
@@ -218,10 +262,13 @@ WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOption
   call->call.root = static_cast<int>(options.rootRank);
   call->update(tensor);
   return give(c10d::OpType::REDUCE, kName, tensors, tensors, std::move(call));
+} catch (...) {
+  tell_refused("shmem:reduce", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                         const c10d::AllgatherOptions& options) {
+                                         const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:all_gather";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
   const at::Tensor& input = only_tensor(kName, inputs);
@@ -235,12 +282,17 @@ WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors&
     call->write(output);
   }
   return give(c10d::OpType::ALLGATHER, kName, inputs, outputs[0], std::move(call));
+} catch (...) {
+  tell_refused("shmem:all_gather", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& input,
-                                               const c10d::AllgatherOptions& options) {
+                                               const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:_all_gather_base";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  check_tensor(kName, output);
+  check_tensor(kName, input);
   if (output.numel() != input.numel() * size_ || output.scalar_type() != input.scalar_type()) {
     refuse(kName, "the output tensor must have the dtype of the input, and " + std::to_string(size_) +
                       " times as many elements");
@@ -250,10 +302,13 @@ WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& i
   call->write(output);
   cut(call->call.to, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(input)));
   return give(c10d::OpType::_ALLGATHER_BASE, kName, {input}, {output}, std::move(call));
+} catch (...) {
+  tell_refused("shmem:_all_gather_base", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
-                                                   const c10d::AllgatherOptions& options) {
+                                                   const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:all_gather";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
   if (static_cast<int>(outputs.size()) != size_) {
@@ -276,10 +331,13 @@ WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs
     results.insert(results.end(), list.begin(), list.end());
   }
   return give(c10d::OpType::ALLGATHER_COALESCED, kName, inputs, std::move(results), std::move(call));
+} catch (...) {
+  tell_refused("shmem:all_gather", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                      const c10d::GatherOptions& options) {
+                                      const c10d::GatherOptions& options) try {
   constexpr const char* kName = "shmem:gather";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_GATHER, timeout_of(options.timeout));
   const at::Tensor& input = only_tensor(kName, inputs);
@@ -297,10 +355,13 @@ WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& in
     }
   }
   return give(c10d::OpType::GATHER, kName, inputs, is_root ? outputs[0] : Tensors{}, std::move(call));
+} catch (...) {
+  tell_refused("shmem:gather", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                       const c10d::ScatterOptions& options) {
+                                       const c10d::ScatterOptions& options) try {
   constexpr const char* kName = "shmem:scatter";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_SCATTER, timeout_of(options.timeout));
   const at::Tensor& output = only_tensor(kName, outputs);
@@ -318,10 +379,13 @@ WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& i
   }
   call->write(output);
   return give(c10d::OpType::SCATTER, kName, is_root ? inputs[0] : Tensors{}, outputs, std::move(call));
+} catch (...) {
+  tell_refused("shmem:scatter", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                              const c10d::ReduceScatterOptions& options) {
+                                              const c10d::ReduceScatterOptions& options) try {
   constexpr const char* kName = "shmem:reduce_scatter";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
   const at::Tensor output = as_real(only_tensor(kName, outputs));
@@ -335,12 +399,17 @@ WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tens
   }
   call->write(output);
   return give(c10d::OpType::REDUCE_SCATTER, kName, inputs[0], outputs, std::move(call));
+} catch (...) {
+  tell_refused("shmem:reduce_scatter", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                                    const c10d::ReduceScatterOptions& options) {
+                                                    const c10d::ReduceScatterOptions& options) try {
   constexpr const char* kName = "shmem:_reduce_scatter_base";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  check_tensor(kName, output);
+  check_tensor(kName, input);
   if (input.numel() != output.numel() * size_ || output.scalar_type() != input.scalar_type()) {
     refuse(kName, "the input tensor must have the dtype of the output, and " + std::to_string(size_) +
                       " times as many elements");
@@ -351,12 +420,15 @@ WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tens
   cut(call->call.from, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(to)));
   call->write(to);
   return give(c10d::OpType::_REDUCE_SCATTER_BASE, kName, {input}, {output}, std::move(call));
+} catch (...) {
+  tell_refused("shmem:_reduce_scatter_base", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& input,
                                              std::vector<std::int64_t>& output_splits,
                                              std::vector<std::int64_t>& input_splits,
-                                             const c10d::AllToAllOptions& options) {
+                                             const c10d::AllToAllOptions& options) try {
   constexpr const char* kName = "shmem:all_to_all";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
   if (output.scalar_type() != input.scalar_type()) {
@@ -370,9 +442,12 @@ WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& inp
   call->write(output);
   cut(call->call.to, call->call.to_bytes);
   return give(c10d::OpType::ALLTOALL_BASE, kName, {input}, {output}, std::move(call));
+} catch (...) {
+  tell_refused("shmem:all_to_all", options.timeout);
+  throw;
 }
 
-WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
+WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) try {
   constexpr const char* kName = "shmem:all_to_all";
   auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
   if (static_cast<int>(inputs.size()) != size_ || static_cast<int>(outputs.size()) != size_) {
@@ -381,13 +456,18 @@ WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const
   for (const at::Tensor& input : inputs) {
     call->read(input);
     call->call.from_bytes.push_back(bytes_of(input));
+    check_type(kName, input, inputs[0]);
   }
   for (const at::Tensor& output : outputs) {
     call->write(output);
+    check_type(kName, output, inputs[0]);
     call->call.to_bytes.push_back(bytes_of(output));
   }
   call->expect_type_of(inputs[0]);
   return give(c10d::OpType::ALLTOALL, kName, inputs, outputs, std::move(call));
+} catch (...) {
+  tell_refused("shmem:all_to_all", options.timeout);
+  throw;
 }
 
 WorkPointer ProcessGroupShmem::message(c10d::OpType type, const char* title, Tensors& tensors, int peer, int tag) {
@@ -427,15 +507,13 @@ void ProcessGroupShmem::monitoredBarrier(const c10d::BarrierOptions& options, bo
 
 at::Tensor ProcessGroupShmem::empty(const std::vector<std::int64_t>& sizes, at::ScalarType type) {
   constexpr const char* kName = "shmem_torch.empty";
-  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // elements: bytes of them can be counted
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) {
-    if (size < 0 || (size != 0 && count > kMost / size)) {
-      refuse(kName, "a shape cannot have a dimension of " + std::to_string(size));
-    }
-    count *= size;
+  std::size_t bytes = 0;
+  try {
+    bytes = bytes_of(kName, sizes, type);
+  } catch (...) {
+    tell_refused(kName, timeout_);
+    throw;
   }
-  const std::size_t bytes = static_cast<std::size_t>(count) * c10::elementSize(type);
   // In the order of the other calls of the group.
   auto memory = std::make_shared<std::shared_ptr<GroupMemory>>();
   const auto make = [memory, bytes, timeout = timeout_, group = &engine_->group] {
@@ -475,18 +553,33 @@ WorkPointer ProcessGroupShmem::endCoalescing() {
 
 WorkPointer ProcessGroupShmem::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                const c10d::AllgatherOptions& options) {
-  std::vector<WorkPointer> works;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    works.push_back(_allgather_base(outputs.at(i), inputs[i], options));
-  }
-  return c10::make_intrusive<JoinedWork>(rank_, std::move(works));
+  return make_each(inputs.size(), [&](std::size_t i) {
+    at::Tensor output = i < outputs.size() ? outputs[i] : at::Tensor();
+    return _allgather_base(output, inputs[i], options);
+  });
 }
 
 WorkPointer ProcessGroupShmem::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                const c10d::ReduceScatterOptions& options) {
+  return make_each(inputs.size(), [&](std::size_t i) {
+    at::Tensor output = i < outputs.size() ? outputs[i] : at::Tensor();
+    return _reduce_scatter_base(output, inputs[i], options);
+  });
+}
+
+/// Also those after one that is refused: the other ranks make them.
+WorkPointer ProcessGroupShmem::make_each(std::size_t count, const std::function<WorkPointer(std::size_t)>& make) {
   std::vector<WorkPointer> works;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    works.push_back(_reduce_scatter_base(outputs.at(i), inputs[i], options));
+  std::exception_ptr refused;
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      works.push_back(make(i));
+    } catch (...) {
+      refused = refused ? refused : std::current_exception();
+    }
+  }
+  if (refused) {
+    std::rethrow_exception(refused);
   }
   return c10::make_intrusive<JoinedWork>(rank_, std::move(works));
 }

@@ -14,6 +14,7 @@
 #endif
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -83,9 +84,13 @@ class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
   }
   WorkPointer give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
                    std::shared_ptr<TensorCall> call);
+  void tell_refused(const char* name, std::chrono::milliseconds timeout);
   /// For endCoalescing().
   WorkPointer noted(WorkPointer work);
   WorkPointer allreduce_sparse_tensor(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
+#if TORCH_VERSION_MAJOR >= 2
+  WorkPointer make_each(std::size_t count, const std::function<WorkPointer(std::size_t)>& make);
+#endif
   WorkPointer message(c10d::OpType type, const char* title, Tensors& tensors, int peer, int tag);
 
   const std::chrono::milliseconds timeout_;

@@ -17,7 +17,7 @@ namespace shmem_torch {
 /// One call with the tensors that it reads and writes.
 class TensorCall {
  public:
-  TensorCall(const char* name, shmemx_group_kind kind, std::chrono::milliseconds timeout) {
+  TensorCall(const char* name, int kind, std::chrono::milliseconds timeout) {
     call.name = name;
     call.kind = kind;
     call.timeout = timeout;

@@ -162,6 +162,61 @@ def wrong_arguments(rank, size):
     dist.barrier()
 
 
+def mistakes(size, wrong):
+    """Calls which this rank makes wrongly if `wrong`, so that it alone is refused before the ranks compare them."""
+    pair, triple = torch.zeros(2), torch.zeros(3)
+    good, bad = [torch.zeros(2) for _ in range(size)], [torch.zeros(2 + i) for i in range(size)]
+    splits = [1] * (size - 1) + [2 if wrong else 1]
+    whole = torch.zeros(2 * size)
+    mixed = [torch.zeros(2, dtype=torch.int32 if wrong and i == 1 else torch.float32) for i in range(size)]
+    band = torch.zeros(2, dtype=torch.float32 if wrong else torch.int32)
+    return [
+        lambda: dist.all_gather(bad if wrong else good, pair),
+        lambda: dist.all_gather(good[1:] if wrong else good, pair),
+        lambda: dist.all_to_all_single(torch.zeros(size), torch.zeros(size), splits, splits),
+        lambda: dist.all_reduce(band, dist.ReduceOp.BAND),
+        lambda: dist.all_gather_into_tensor(whole[1:] if wrong else whole, pair),
+        lambda: dist.reduce_scatter_tensor(pair, whole[1:] if wrong else whole),
+        lambda: dist.reduce_scatter(pair, bad if wrong else good),
+        lambda: dist.reduce(band, 0, dist.ReduceOp.BXOR),
+        lambda: dist.scatter(pair, bad if wrong else good if dist.get_rank() == 1 else None, 1),
+        # torch.distributed.all_to_all would refuse it without asking the backend.
+        lambda: dist.distributed_c10d._get_default_group().alltoall(good, mixed).wait(),
+        lambda: dist.all_gather_coalesced([[pair, triple]] * size, [pair, pair if wrong else triple]),
+        lambda: dist.all_reduce_coalesced([band, band], dist.ReduceOp.BAND),
+        lambda: dist.gather(pair, bad if wrong else good if dist.get_rank() == 1 else None, 1),
+        lambda: dist.all_reduce(torch.ones(3).to_sparse(), dist.ReduceOp.MAX if wrong else dist.ReduceOp.SUM),
+        lambda: shmem_torch.empty(-1 if wrong else 2),
+    ]
+
+
+def wrong_on_rank_one(rank, size):
+    """(what was raised, seconds) of each call."""
+    outcomes = []
+    for call in mistakes(size, rank == 1):
+        earlier = [dist.all_reduce(torch.ones(100_000), async_op=True) for _ in range(2)]
+        began = time.monotonic()
+        try:
+            call()
+            text = "nothing was raised"
+        except (RuntimeError, ValueError) as error:
+            text = str(error)
+        outcomes.append((text, time.monotonic() - began))
+        for work in earlier:
+            work.wait()
+        assert earlier[0].result()[0][0] == size
+        tensor = torch.ones(4)
+        dist.all_reduce(tensor)
+        assert (tensor == size).all()
+    return outcomes
+
+
+def sparse_of_other_shapes(rank, size):
+    text = text_of(lambda: dist.all_reduce(torch.ones(3 + rank).to_sparse()))
+    dist.barrier()
+    return text
+
+
 class Failures(RanksTest):
     def test_calls_that_differ_raise_on_all_ranks(self):
         for texts in self.on_ranks(2, differing_calls):
@@ -216,6 +271,22 @@ class Failures(RanksTest):
 
     def test_wrong_arguments_raise(self):
         self.on_ranks(2, wrong_arguments)
+
+    def test_a_call_that_one_rank_cannot_make_raises_on_all(self):
+        for nodes in (1, 2):
+            results = self.on_ranks(3, wrong_on_rank_one, nodes=nodes)
+            for call in range(len(results[0])):
+                for rank, (text, took) in enumerate(outcomes[call] for outcomes in results):
+                    with self.subTest(nodes=nodes, call=call, rank=rank):
+                        self.assertNotEqual(text, "nothing was raised")
+                        self.assertLess(took, 5)
+                        if rank != 1 and "several nodes" not in text:
+                            self.assertIn("rank 1 cannot make this call", text)
+
+    def test_sparse_tensors_of_other_shapes_raise_on_all(self):
+        for nodes in (1, 2):
+            for text in self.on_ranks(2, sparse_of_other_shapes, nodes=nodes):
+                self.assertIn("rank 1", text)
 
 
 if __name__ == "__main__":
