@@ -129,5 +129,28 @@ TEST_F(NetworkMessageFailureTest, GivesWhatALostPeHasSent) {
   EXPECT_EQ(texts[1], "<killed by signal 9>");
 }
 
+TEST_F(NetworkMessageFailureTest, DoesNotTakeAMessageForWholeWhoseSenderIsLost) {
+  const auto receive = [](NetworkPe& me) -> std::string {
+    if (me.pe == 1) {
+      me.barrier();
+      ::raise(SIGKILL);
+    }
+    std::uint64_t value = 0;
+    const auto received = me.network->start_receive(1, 3, &value, sizeof value);
+    me.barrier();
+    Result<bool> over = false;
+    while ((over = me.network->test(received.value())) && !*over) {
+    }
+    if (over) {
+      return "it is whole; ";
+    }
+    return over.error().code == std::errc::connection_reset ? "" : over.error().text;
+  };
+  const auto texts =
+      with_network(2, receive, true, [](NetworkSettings& settings) { settings.library = UCX_WITHOUT_CANCEL; });
+  EXPECT_EQ(texts[0], "");
+  EXPECT_EQ(texts[1], "<killed by signal 9>");
+}
+
 }  // namespace
 }  // namespace shmem
