@@ -40,7 +40,7 @@ def open_store(exchange: str, store_bytes: int | str, options: dict[str, Any]) -
     nbytes = bytes_of("store_bytes", store_bytes)
     network = {name: options.pop(name) for name in _NETWORK_OPTIONS if name in options}
     options.setdefault("blocks", min(max(nbytes // _BYTES_OF_BLOCK, 65536), _MOST_BLOCKS))
-    member = Exchange(exchange, **options)
+    member = _join(exchange, options)
     try:
         store = Store(member, nbytes)
         if network:
@@ -50,6 +50,22 @@ def open_store(exchange: str, store_bytes: int | str, options: dict[str, Any]) -
         raise
     logger.info("%s: joined, with room for %d bytes", member, nbytes)
     return store
+
+
+def _join(exchange: str, options: dict[str, Any]) -> Exchange:
+    """Joins. Of several engines or ranks with the same options on a node, one has its metrics at the port, and the others
+    have theirs at any."""
+    metrics = options.get("metrics")
+    try:
+        member = Exchange(exchange, **options)
+    except ExchangeError as error:
+        if error.errno != errno.EADDRINUSE or metrics is None:
+            raise
+        address, colon, _ = str(metrics).rpartition(":")
+        member = Exchange(exchange, **(options | {"metrics": f"{address}{colon}0"}))
+    if metrics is not None:
+        logger.info("%s: its metrics are at port %d", member, member.stats().metrics_port)
+    return member
 
 
 def _connect(member: Exchange, listen: str | None = None, **network: Any) -> None:

@@ -2,6 +2,7 @@
 """The plug-in for LMCache against a replica of its interface."""
 
 import ctypes
+import errno
 import os
 import pathlib
 import random
@@ -12,6 +13,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
+import shmem_kv
 from lmcache.v1.distributed.l2_adapters.native_plugin_l2_adapter import (
     create_native_plugin_l2_adapter,
     object_key_to_string,
@@ -81,6 +83,18 @@ class Plugin(ExchangeTest):
         self.assertEqual(self.load(two, keys, objects), [True] * 3 + [False])
         for i in range(3):
             self.assertEqual(bytes(objects[i]), bytes([i + 1]) * SIZES[i % 2])
+
+    def test_servers_with_one_port_for_metrics(self):
+        try:
+            port = self.server(metrics=0).client._store.exchange.stats().metrics_port
+        except shmem_kv.ExchangeError as error:
+            self.assertEqual(error.errno, errno.ENOTSUP)
+            self.skipTest(str(error))
+        for metrics in (port, str(port), f"127.0.0.1:{port}"):
+            with self.assertLogs("shmem_kv.adapters", "INFO") as logs:
+                other = self.server(metrics=metrics).client._store.exchange.stats().metrics_port
+            self.assertNotIn(other, (0, port))
+            self.assertIn(f"its metrics are at port {other}", " ".join(logs.output))
 
     def test_a_store_that_fails(self):
         small = self.server(store_bytes=SIZES[0])
