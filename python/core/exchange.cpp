@@ -289,9 +289,9 @@ py::tuple Exchange::list_blocks(std::uint32_t seat, std::uint64_t cursor, std::s
   return py::make_tuple(cursor, keys, std::make_shared<Found>(std::move(blocks)));
 }
 
-py::dict Exchange::stats() {
-  shmemx_exchange_stats_t stats{};
-  use([&](shmemx_exchange_t* exchange) { return shmemx_exchange_stats(exchange, &stats); });
+namespace {
+
+py::dict to_dict(const shmemx_exchange_stats_t& stats) {
   py::dict values;
   const std::pair<const char*, std::uint64_t> all[] = {{"members", stats.members},
                                                        {"readers", stats.readers},
@@ -318,6 +318,20 @@ py::dict Exchange::stats() {
     values[name] = value;
   }
   return values;
+}
+
+}  // namespace
+
+py::dict Exchange::stats() {
+  shmemx_exchange_stats_t stats{};
+  use([&](shmemx_exchange_t* exchange) { return shmemx_exchange_stats(exchange, &stats); });
+  return to_dict(stats);
+}
+
+py::dict Exchange::member_stats(std::uint32_t seat) {
+  shmemx_exchange_stats_t stats{};
+  use([&](shmemx_exchange_t* exchange) { return shmemx_exchange_member_stats(exchange, seat, &stats); });
+  return to_dict(stats);
 }
 
 void bind_exchange(py::module_& module) {
@@ -364,7 +378,8 @@ void bind_exchange(py::module_& module) {
       .def("start_pull", &Exchange::start_pull)
       .def("members", &Exchange::members)
       .def("list_blocks", &Exchange::list_blocks)
-      .def("stats", &Exchange::stats);
+      .def("stats", &Exchange::stats)
+      .def("member_stats", &Exchange::member_stats, py::arg("seat"));
 }
 
 }  // namespace shmem_kv

@@ -128,6 +128,7 @@ class Exchange {
   /// {cursor, keys, blocks}.
   py::tuple list_blocks(std::uint32_t seat, std::uint64_t cursor, std::size_t capacity);
   py::dict stats();
+  py::dict member_stats(std::uint32_t seat);
 
  private:
   /// Makes a call without the interpreter's lock, and returns its outcome and result.

@@ -46,7 +46,7 @@ class Member(NamedTuple):
     most_blocks: int
     """How many it may publish."""
     refusals: int
-    """Entries of it that made no sense."""
+    """Entries of it that made no sense, and blocks whose memory could not be read."""
 
 
 class Block(NamedTuple):
@@ -417,6 +417,15 @@ class Exchange:
     def stats(self) -> ExchangeStats:
         """The counters of this member."""
         return ExchangeStats(**self._made.stats())
+
+    def member_stats(self, seat: int) -> ExchangeStats:
+        """The counters of another member of this node, as that member says; ``members``, ``readers`` and
+        ``metrics_port`` are 0. Raises BlockNotFound if no member is on the seat, and ExchangeError with
+        ``errno.ENOTSUP`` for a member on another node."""
+        try:
+            return ExchangeStats(**self._made.member_stats(seat))
+        except UnsupportedMemory as error:  # the same errno
+            raise ExchangeError(*error.args) from None
 
     def close(self) -> None:
         """Leaves the exchange, after calls of other threads. May be called again."""

@@ -41,6 +41,19 @@ class Processes(ExchangeTest):
         self.assertEqual((stats.members, stats.found, stats.pulled_blocks, stats.pulled_bytes), (1, 8, 8, 8 * BLOCK))
         self.assertEqual((stats.failed_stale, stats.failed_dead, stats.failed_timeout, stats.failed_other), (0,) * 4)
 
+    def test_counters_of_another_process(self):
+        self.start("own")
+        reader = self.join()
+        (member,) = reader.members()
+        stats = reader.member_stats(member.seat)
+        self.assertEqual((stats.id, stats.seat, stats.blocks, stats.bytes), (member.id, member.seat, 8, 8 * BLOCK))
+        self.assertEqual((stats.published, stats.found, stats.members, stats.readers), (8, 0, 0, 0))
+        with self.assertRaises(shmem_kv.BlockNotFound):
+            reader.member_stats(63)
+        with self.assertRaises(shmem_kv.ExchangeError) as caught:
+            reader.member_stats(64)
+        self.assertEqual((type(caught.exception), caught.exception.errno), (shmem_kv.ExchangeError, errno.ENOTSUP))
+
     def test_an_owner_that_is_killed(self):
         owner = self.start("own")
         reader = self.join()
