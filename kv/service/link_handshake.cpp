@@ -49,7 +49,7 @@ bool Links::take(Connection& connection, const Frame& frame) {
       if (connection.outgoing && frame.type == kLinkMembers) {
         for (const Endpoint& place : members_of(frame)) {
           if (!places_.contains(place.text())) {
-            add_place(place, false);
+            add_place(place, Source::kOther);
           }
         }
         places_[connection.place.text()].was_tried = true;  // with those that it has told of
@@ -131,7 +131,9 @@ bool Links::join(Connection& connection, const Frame& frame) {
   }
   connection.member = connection.challenge.who.member;
   connection.state = LinkConnection::State::kLinked;
-  places_[connection.place.text()].failures = 0;
+  Place& place = places_[connection.place.text()];
+  place.failures = 0;
+  place.was_linked = true;
   return true;
 }
 
@@ -199,7 +201,7 @@ bool Links::admit(Connection& connection, const Frame& frame) {
   }
   send_members(connection);
   if (connection.listens) {
-    add_place(*connection.listens, false);  // this member wants to read its blocks, too
+    add_place(*connection.listens, Source::kItself);  // this member wants to read its blocks, too
   }
   return true;
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <tuple>
 #include <utility>
 
 namespace shmem::exchange {
@@ -177,7 +178,7 @@ void Links::take_orders() {
     sessions.swap(to_drop_);
   }
   for (const Endpoint& seed : seeds) {
-    add_place(seed, true);
+    add_place(seed, Source::kProgram);
   }
   for (const auto& connection : connections_) {
     if (std::find(sessions.begin(), sessions.end(), connection->session) != sessions.end()) {
@@ -187,17 +188,45 @@ void Links::take_orders() {
   std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
 }
 
-void Links::add_place(const Endpoint& endpoint, bool is_seed) {
+void Links::add_place(const Endpoint& endpoint, Source source) {
   const std::string text = endpoint.text();
-  if (text == place_.text() || (places_.size() >= kMostPlaces && !places_.contains(text))) {
+  if (text == place_.text()) {
     return;
+  }
+  if (places_.size() >= kMostPlaces && !places_.contains(text)) {
+    if (source == Source::kOther) {
+      return;
+    }
+    forget_place();
   }
   Place& place = places_[text];
   place.endpoint = endpoint;
-  place.is_seed = place.is_seed || is_seed;
+  place.is_seed = place.is_seed || source == Source::kProgram;
   place.failures = 0;
   if (!place.is_busy) {
     place.next = Clock::now();
+  }
+}
+
+/// Makes room for a place of which more is known: one member alone could fill the table with places that others say.
+/// Seeds stay, and places with a connection, of which there are few. The first to go has never been linked, and has
+/// failed most often.
+void Links::forget_place() {
+  auto least = places_.end();
+  for (auto one = places_.begin(); one != places_.end(); ++one) {
+    const Place& place = one->second;
+    if (place.is_seed || place.is_busy) {
+      continue;
+    }
+    const auto worth = [](const Place& of) {
+      return std::tuple(of.was_linked, !of.was_tried, -static_cast<int>(of.failures));
+    };
+    if (least == places_.end() || worth(place) < worth(least->second)) {
+      least = one;
+    }
+  }
+  if (least != places_.end()) {
+    places_.erase(least);
   }
 }
 

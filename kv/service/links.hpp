@@ -82,6 +82,7 @@ class Links {
   struct Place {
     Endpoint endpoint;
     bool is_seed = false;
+    bool was_linked = false;
     bool is_busy = false;  // a connection is being made, or exists
     bool was_tried = false;
     unsigned failures = 0;  // in a row
@@ -112,7 +113,10 @@ class Links {
 
   void drop(Connection& connection);
   void note_refusal(const Connection& connection, const std::string& why);
-  void add_place(const Endpoint& endpoint, bool is_seed);
+  /// Who says that a member is at a place.
+  enum class Source { kProgram, kItself, kOther };
+  void add_place(const Endpoint& endpoint, Source source);
+  void forget_place();
   void send_members(Connection& connection);
   [[nodiscard]] Connection* find_member(std::uint64_t member, bool outgoing) const;
   [[nodiscard]] std::size_t count(bool outgoing, bool linked) const;

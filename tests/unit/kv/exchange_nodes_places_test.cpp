@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a member on another node can do to the table of places at which a member looks for others. Needs no UCX.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kv/service/links.hpp"
+#include "kv/service/remote_messages.hpp"
+#include "tests/unit/kv/exchange_fixture.hpp"
+
+namespace {
+
+using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
+using shmem::Endpoint;
+using shmem::Frame;
+
+constexpr std::chrono::seconds kLong{20};
+
+LinkIdentity identity_of(std::uint64_t id) {
+  return {.member = id, .node = id, .version = 1, .messages = kRemoteProtocol, .pid = 1};
+}
+
+shmem::Secret secret() {
+  return shmem::derive_secret("a secret", "places");
+}
+
+/// The links of a member.
+class Node {
+ public:
+  explicit Node(std::uint64_t id) : place_(*shmem::parse_endpoint("127.0.0.1:0")) {
+    LinkSelf self{.who = identity_of(id), .slots = 8, .secret = secret(), .address = {std::byte{1}}};
+    links_ = *Links::open(place_, std::move(self),
+                          {.reader_came = [](const LinkedReader& /*reader*/) { return true; },
+                           .reader_left = [](std::uint64_t /*session*/) {},
+                           .owner_came =
+                               [this](const LinkedOwner& owner) {
+                                 const std::lock_guard lock(mutex_);
+                                 owners_.insert(owner.who.member);
+                                 return true;
+                               },
+                           .owner_left = [](std::uint64_t /*session*/) {}},
+                          counters_);
+  }
+  [[nodiscard]] const Endpoint& place() const { return place_; }
+  void connect(const Endpoint& place) { EXPECT_TRUE(links_->connect({place}, kLong)); }
+  bool reads_from(std::uint64_t id) {
+    for (int i = 0; i < 5'000; ++i) {
+      const std::lock_guard lock(mutex_);
+      if (owners_.contains(id)) {
+        return true;
+      }
+      ::usleep(1000);
+    }
+    return false;
+  }
+
+ private:
+  Counters counters_;
+  std::mutex mutex_;
+  std::set<std::uint64_t> owners_;
+  Endpoint place_;
+  std::unique_ptr<Links> links_;
+};
+
+/// A member with the secret that tells its first reader of as many others as it may. At none of the addresses can
+/// anyone be.
+class Teller {
+ public:
+  Teller() : place_(*shmem::parse_endpoint("127.0.0.1:0")), listener_(*shmem::listen_at(place_)) {
+    thread_ = std::thread([this] { tell(); });
+  }
+  Teller(const Teller&) = delete;
+  Teller& operator=(const Teller&) = delete;
+  ~Teller() {
+    thread_.join();
+    EXPECT_TRUE(told_);
+  }
+  [[nodiscard]] const Endpoint& place() const { return place_; }
+
+ private:
+  void tell() {
+    pollfd waiting{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&waiting, 1, 20'000), 1);
+    socket_.reset(::accept(listener_.get(), nullptr, nullptr));
+    listener_.reset();  // no other member waits for it
+    const auto hello = receive()->head<LinkHello>();
+    LinkChallenge challenge;
+    challenge.who = identity_of(666);
+    challenge.proof = prove_link(secret(), LinkSide::kOwner, *hello, challenge);
+    send(kLinkChallenge, std::as_bytes(std::span(&challenge, 1)));
+    ASSERT_EQ(receive()->type, kLinkProof);
+    std::array<std::byte, sizeof(LinkWelcome) + 1> welcome{};
+    const LinkWelcome head{.requests = 1, .slots = 8};
+    std::memcpy(welcome.data(), &head, sizeof head);
+    send(kLinkWelcome, welcome);
+    std::vector<WireEndpoint> places(kMostLinkMembers, {.family = 4, .port = 1, .address = {255, 255, 255, 255}});
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      places[i].port = static_cast<std::uint16_t>(1 + i);
+    }
+    send(kLinkMembers, std::as_bytes(std::span(places)));
+    told_ = true;
+  }
+  void send(shmem::FrameType type, std::span<const std::byte> bytes) {
+    EXPECT_TRUE(shmem::send_all(socket_.get(), *shmem::encode(type, 0, bytes), LinkConnection::Clock::now() + kLong));
+  }
+  std::optional<Frame> receive() {
+    while (true) {
+      auto frame = reader_.next();
+      if (!frame || *frame) {
+        return frame ? *std::move(frame) : std::nullopt;
+      }
+      std::array<std::byte, 4096> bytes;
+      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      if (got <= 0) {
+        return std::nullopt;
+      }
+      reader_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
+    }
+  }
+
+  Endpoint place_;
+  base::UniqueFd listener_;
+  base::UniqueFd socket_;
+  shmem::FrameReader reader_{std::size_t{1} << 20};
+  std::atomic<bool> told_{false};
+  std::thread thread_;
+};
+
+class ExchangePlaces : public testing::Test {
+ protected:
+  ExchangePlaces() { member_.connect(teller_.place()); }  // returns once it has tried all that it was told of
+
+  Teller teller_;
+  Node member_{1};
+};
+
+TEST_F(ExchangePlaces, ASeedIsTakenByAFullTable) {
+  const Node seed(2);
+  member_.connect(seed.place());
+  EXPECT_TRUE(member_.reads_from(2));
+}
+
+TEST_F(ExchangePlaces, AMemberThatHasProvedItselfIsTakenByAFullTable) {
+  for (const std::uint64_t id : {2, 3}) {
+    Node other(id);
+    other.connect(member_.place());
+    EXPECT_TRUE(other.reads_from(1));
+    EXPECT_TRUE(member_.reads_from(id));
+  }
+}
+
+}  // namespace
