@@ -8,7 +8,7 @@
 namespace shmem::exchange {
 namespace {
 
-/// Between two looks for calls that still use a peer.
+/// Between two looks for calls that still use one.
 constexpr std::chrono::milliseconds kLookAgain{20};
 
 }  // namespace
@@ -22,29 +22,29 @@ Disposal::~Disposal() {
   thread_.join();
 }
 
-void Disposal::add(std::shared_ptr<Peer> peer) {
+void Disposal::add(std::shared_ptr<const void> used) {
   const std::lock_guard lock(mutex_);
-  peers_.push_back(std::move(peer));
+  used_.push_back(std::move(used));
   changed_.notify_all();
   if (!thread_.runs_here()) {
     if (auto thread = HelperThread::start([this] { run(); })) {
       thread_ = *std::move(thread);
-    }  // else the destructor ends the peers, or the thread that a later one starts
+    }  // else the destructor ends them, or the thread that a later one starts
   }
 }
 
 void Disposal::run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    const auto unused =
-        std::partition(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.use_count() > 1; });
-    if (unused != peers_.end()) {
-      std::vector<std::shared_ptr<Peer>> ended(std::make_move_iterator(unused), std::make_move_iterator(peers_.end()));
-      peers_.erase(unused, peers_.end());
+    const auto unused = std::partition(used_.begin(), used_.end(), [](const auto& one) { return one.use_count() > 1; });
+    if (unused != used_.end()) {
+      std::vector<std::shared_ptr<const void>> ended(std::make_move_iterator(unused),
+                                                     std::make_move_iterator(used_.end()));
+      used_.erase(unused, used_.end());
       lock.unlock();
       ended.clear();
       lock.lock();
-    } else if (peers_.empty()) {
+    } else if (used_.empty()) {
       changed_.wait(lock);
     } else {
       changed_.wait_for(lock, kLookAgain);

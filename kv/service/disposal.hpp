@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of members that have gone, in a thread of its own.
+// The end of members that have gone, and of their memory, in a thread of its own.
 #pragma once
 
 #include <condition_variable>
@@ -7,13 +7,12 @@
 #include <mutex>
 #include <vector>
 
-#include "kv/service/peer.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
 
 namespace shmem::exchange {
 
-/// The last process that unmaps the memory of a member that was killed also frees it, which may take a second for each
-/// GiB. No call waits for that, nor does the thread that notices deaths. Thread-safe.
+/// The last process that unmaps memory, of a member that was killed for instance, also frees it: that may take a second
+/// for each GiB. No call waits for that, nor does the thread that notices deaths. Thread-safe.
 class Disposal {
  public:
   Disposal() = default;
@@ -22,17 +21,17 @@ class Disposal {
   /// Ends the rest.
   ~Disposal();
 
-  /// Ends the peer soon after the last call that uses it.
-  void add(std::shared_ptr<Peer> peer);
+  /// Ends a Peer, or a RemoteMemory, soon after the last call that uses it.
+  void add(std::shared_ptr<const void> used);
 
  private:
   void run();
 
   std::mutex mutex_;  // for the next three
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<Peer>> peers_;
+  std::vector<std::shared_ptr<const void>> used_;
   bool stop_ = false;
-  HelperThread thread_;  // started with the first peer
+  HelperThread thread_;  // started with the first of them
 };
 
 }  // namespace shmem::exchange

@@ -250,7 +250,8 @@ void Members::read_pending(const Events& events) {
       rest.push_back(std::move(pending));
       continue;
     }
-    auto peer = Peer::open(std::move(pending.channel), pending.seat, *std::move(received), std::move(pending.regions));
+    auto peer = Peer::open(std::move(pending.channel), pending.seat, *std::move(received), std::move(pending.regions),
+                           disposal_);
     if (!peer || (*peer)->receive() != std::errc{}) {
       add(counters_.refused);
       attach_later(pending.seat);

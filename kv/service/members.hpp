@@ -127,7 +127,7 @@ class Members {
   std::vector<std::unique_ptr<Reader>> readers_;
   std::map<std::uint32_t, Region> regions_;
 
-  Disposal disposal_;               // has the peers that have gone
+  Disposal disposal_;               // has the peers that have gone; before all that has peers
   mutable std::mutex peers_mutex_;  // for the next
   Peers peers_ = std::make_shared<const PeerList>();
 

@@ -28,7 +28,7 @@ std::int32_t status_of(std::errc error) {
 }  // namespace
 
 Result<std::shared_ptr<Peer>> Peer::open(Channel channel, std::uint32_t seat, Received welcome,
-                                         std::vector<Received> regions) {
+                                         std::vector<Received> regions, Disposal& disposal) {
   const Message& message = welcome.message;
   if (message.kind != Kind::kWelcome || !welcome.files[0] || !welcome.files[1] || message.quota > kMostLeases) {
     return fail(std::errc::protocol_error, fmt::format("the member on seat {} does not follow the protocol", seat));
@@ -45,33 +45,35 @@ Result<std::shared_ptr<Peer>> Peer::open(Channel channel, std::uint32_t seat, Re
   if (!memory) {
     return memory.error();
   }
-  std::shared_ptr<Peer> peer(new Peer(std::move(channel), seat, message, *std::move(directory), *std::move(memory)));
-  std::vector<Memory> unused;
+  std::shared_ptr<Peer> peer(
+      new Peer(std::move(channel), seat, message, *std::move(directory), *std::move(memory), disposal));
   for (Received& region : regions) {
-    if (peer->take(std::move(region), unused) != std::errc{}) {
+    if (peer->take(std::move(region)) != std::errc{}) {
       return fail(std::errc::protocol_error, fmt::format("the member on seat {} does not follow the protocol", seat));
     }
   }
   return peer;
 }
 
-Peer::Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases)
+Peer::Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases,
+           Disposal& disposal)
     : id_(welcome.member),
       seat_(seat),
       pid_(channel.peer()),
       lease_ms_(std::min(welcome.lease_ms, kMostLeaseMs)),
       directory_(std::move(directory)),
       leases_(std::move(leases), welcome.quota),
+      disposal_(disposal),
       channel_(std::move(channel)) {}
 
-std::errc Peer::take(Received received, std::vector<Memory>& unused) {
+std::errc Peer::take(Received received) {
   const Message& message = received.message;
   if (message.member != id_) {
     return std::errc::protocol_error;
   }
   if (message.kind == Kind::kGone) {
     if (auto gone = memories_.extract(message.number)) {
-      unused.push_back(std::move(gone.mapped()));
+      disposal_.add(std::move(gone.mapped()));
     }
     return {};
   }
@@ -89,13 +91,12 @@ std::errc Peer::take(Received received, std::vector<Memory>& unused) {
 }
 
 std::errc Peer::receive() {
-  std::vector<Memory> unused;  // unmapped after the lock has been released: that takes long
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < kMostMessages; ++i) {
     std::optional<Received> received;
     std::errc error = channel_.receive(received);
     if (error == std::errc{} && received) {
-      error = take(*std::move(received), unused);
+      error = take(*std::move(received));
     }
     if (error != std::errc{}) {
       end();

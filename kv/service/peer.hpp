@@ -15,6 +15,7 @@
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
 #include "kv/service/directory_reader.hpp"
+#include "kv/service/disposal.hpp"
 #include "kv/service/leases.hpp"
 #include "kv/service/memory.hpp"
 #include "shmemx_exchange.h"
@@ -28,9 +29,10 @@ constexpr std::size_t kMostRegions = 64;
 /// Thread-safe. It may outlive the member's process: what it has mapped stays.
 class Peer {
  public:
-  /// From the member's answer to the hello that was sent through `channel`, and the regions before it.
+  /// From the member's answer to the hello that was sent through `channel`, and the regions before it. `disposal`
+  /// outlives this, and gets memory that the member has taken back: to unmap it takes long.
   static Result<std::shared_ptr<Peer>> open(Channel channel, std::uint32_t seat, Received welcome,
-                                            std::vector<Received> regions);
+                                            std::vector<Received> regions, Disposal& disposal);
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] std::uint32_t seat() const { return seat_; }
@@ -57,12 +59,12 @@ class Peer {
   using Memory = std::shared_ptr<const RemoteMemory>;
   class Batch;
 
-  Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases);
+  Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases,
+       Disposal& disposal);
   bool lease(Block& block, std::uint32_t lease_ms);
   /// Null: the member has no such region.
   Memory memory(std::uint32_t region);
-  /// Memory that its owner has taken back goes to `unused`.
-  std::errc take(Received received, std::vector<Memory>& unused);
+  std::errc take(Received received);
   std::errc refuse() {
     add(refusals_);
     return std::errc::bad_message;
@@ -74,6 +76,7 @@ class Peer {
   const std::uint32_t lease_ms_;  // the longest
   const DirectoryReader directory_;
   Leases leases_;
+  Disposal& disposal_;
   std::mutex mutex_;  // for the two below
   Channel channel_;
   const std::shared_ptr<MappingRoom> room_ = std::make_shared<MappingRoom>(MappingRoom::most());

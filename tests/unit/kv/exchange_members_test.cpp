@@ -3,23 +3,51 @@
 #include "kv/service/members.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
 
+#include "base/memfd.hpp"
 #include "kv/service/directory_writer.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace {
 
+std::atomic<std::size_t> watched_bytes{0};
+std::atomic<pid_t> unmapped_by{0};
+
+}  // namespace
+
+/// Notes which thread unmaps memory of the size that a test watches.
+extern "C" int munmap(void* address, size_t bytes) noexcept {
+  if (bytes == watched_bytes) {
+    unmapped_by = ::gettid();
+  }
+  return static_cast<int>(::syscall(SYS_munmap, address, bytes));
+}
+
+namespace {
+
 using exchange_test::exchange_name;
 using exchange_test::Member;
+using shmem::exchange::Channel;
 using shmem::exchange::Counters;
 using shmem::exchange::DirectoryWriter;
+using shmem::exchange::Disposal;
+using shmem::exchange::Kind;
+using shmem::exchange::LeaseBoard;
 using shmem::exchange::Members;
+using shmem::exchange::Message;
 using shmem::exchange::Peer;
 using shmem::exchange::Peers;
+using shmem::exchange::Received;
 
 /// False: it did not happen in 10 seconds.
 template <typename Condition>
@@ -54,6 +82,44 @@ TEST(ExchangeMembers, TheLastCallThatUsesAMemberDoesNotUnmapItsMemory) {
   EXPECT_EQ(peer.use_count(), 2) << "of the call, and of the thread that unmaps";
   of_a_call.reset();
   EXPECT_TRUE(soon([&] { return peer.expired(); })) << "and does so";
+}
+
+/// Nor for memory that a member has taken back.
+TEST(ExchangeMembers, TheThreadThatLearnsOfUnusedMemoryDoesNotUnmapIt) {
+  constexpr std::size_t kBytes = 12345 * 4096;
+  constexpr std::uint32_t kQuota = 4;
+  const auto directory = DirectoryWriter::create(8);
+  const auto board = LeaseBoard::create(kQuota);
+  ASSERT_TRUE(directory && board);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  Channel owner{base::UniqueFd(ends[0])};
+  Received welcome;
+  welcome.message.kind = Kind::kWelcome;
+  welcome.message.member = 7;
+  welcome.message.number = 8;
+  welcome.message.quota = kQuota;
+  welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
+  Disposal disposal;
+  const auto peer = Peer::open(Channel(base::UniqueFd(ends[1])), 0, std::move(welcome), {}, disposal);
+  ASSERT_TRUE(peer) << peer.error().text;
+  const auto memory = base::create_memfd("memory", kBytes);
+  ASSERT_TRUE(memory);
+  Message region;
+  region.kind = Kind::kRegion;
+  region.member = 7;
+  region.number = 1;
+  region.bytes = kBytes;
+  const int file = memory->get();
+  ASSERT_EQ(owner.send(region, {&file, 1}), std::errc{});
+  ASSERT_EQ((*peer)->receive(), std::errc{});
+  region.kind = Kind::kGone;
+  ASSERT_EQ(owner.send(region), std::errc{});
+  watched_bytes = kBytes;
+  ASSERT_EQ((*peer)->receive(), std::errc{});
+  EXPECT_TRUE(soon([] { return unmapped_by != 0; }));
+  watched_bytes = 0;
+  EXPECT_NE(unmapped_by, ::gettid());
 }
 
 }  // namespace
