@@ -3,9 +3,11 @@
 #include "kv/service/exchange.hpp"
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace shmem::exchange {
@@ -30,6 +32,23 @@ Result<std::uint64_t> new_id() {
 std::string node_suffix(const std::string& host_id) {
   const auto id = Key::make(host_id.data(), std::min(host_id.size(), kMostKeyBytes));
   return id ? fmt::format("@{:016x}", id->hash()) : std::string();
+}
+
+/// UCX ends a process that has no descriptors left while it starts. It takes about 25, and more with more networks.
+constexpr std::size_t kDescriptorsOfUcx = 64;
+
+Result<void> check_descriptors() {
+  std::array<base::UniqueFd, kDescriptorsOfUcx> probes;
+  for (base::UniqueFd& probe : probes) {
+    probe.reset(::eventfd(0, EFD_CLOEXEC));
+    if (!probe) {
+      return fail_errno(errno,
+                        fmt::format("{} descriptors are needed, and not as many are left; raise the limit of open "
+                                    "files (ulimit -n)",
+                                    kDescriptorsOfUcx));
+    }
+  }
+  return {};
 }
 
 Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Members::Region> regions) {
@@ -121,7 +140,10 @@ Result<void> Exchange::connect(const NetworkSettings& settings) {
                               .member = id_,
                               .limits = {.quota = settings_.leases, .lease_ms = settings_.lease_ms},
                               .answer_limit = std::chrono::milliseconds(settings.answer_ms)};
-  auto opened = RemoteMembers::open(DirectoryReader(directory_.memory(), directory_.slots()), remote, counters_);
+  const auto enough = check_descriptors();
+  auto opened = enough
+                    ? RemoteMembers::open(DirectoryReader(directory_.memory(), directory_.slots()), remote, counters_)
+                    : enough.error();
   if (!opened) {
     return problem(opened.error().code,
                    fmt::format("cannot connect exchange {} to other nodes: {}", name_, opened.error().text));

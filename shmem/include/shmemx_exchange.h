@@ -81,7 +81,8 @@ typedef struct shmemx_exchange_network_t {
  * you trust all who can listen. Errors: -EINVAL addresses, secret, options; -EACCES a member at one of the addresses
  * has another secret, or another version of libshmem or UCX (this member stays connected with the others; close it to
  * try another secret); -EISCONN it is connected already; -ENOTSUP libshmem was built without UCX, or UCX is missing;
- * -EADDRINUSE, -EADDRNOTAVAIL where to listen; -EIO UCX cannot be used.
+ * -EADDRINUSE, -EADDRNOTAVAIL where to listen; -EMFILE, -ENFILE fewer than 64 descriptors are left, of which UCX needs
+ * some (nothing has happened: connect again); -EIO UCX cannot be used.
  */
 SHMEM_API int shmemx_exchange_connect(shmemx_exchange_t* exchange,
                                       const shmemx_exchange_network_t* network) SHMEM_NOEXCEPT;

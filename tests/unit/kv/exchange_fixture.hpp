@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -34,6 +35,25 @@ struct Options {
   [[nodiscard]] shmemx_exchange_options_t get() const {
     return {blocks, leases, lease_ms, transfers, join_ms, {0, 0, last_reserved}, metrics};
   }
+};
+
+/// While it exists, this process gets so many further descriptors and no more.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int more) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int first = ::dup(STDERR_FILENO);  // the lowest that is free; higher ones may be in use
+    ::close(first);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(first + more);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
 };
 
 class Member {

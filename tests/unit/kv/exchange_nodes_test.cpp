@@ -443,6 +443,21 @@ TEST_F(ExchangeNodes, WrongArguments) {
   EXPECT_EQ(shmemx_exchange_address(member->get(), text, 5), -ERANGE);
 }
 
+TEST_F(ExchangeNodes, WithoutDescriptorsConnectFailsAndCanBeRepeated) {
+  const std::string name = exchange_name(180);
+  const auto member = member_on_node(name, "node 1");
+  const std::string members;
+  const auto network = network_of(members);
+  for (const int more : {0, 1, 10, 30}) {
+    const exchange_test::FewDescriptors few(more);
+    EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), -EMFILE) << more;
+    EXPECT_THAT(member->error(), HasSubstr("raise the limit of open files (ulimit -n)"));
+  }
+  EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), 0) << shmemx_error_text();
+  const auto other = connected_member(name, "node 2", address_of(*member));
+  EXPECT_EQ(other->stats().members, 1U);
+}
+
 TEST(ExchangeNodesAbsent, SaysThatUcxIsMissing) {
   if (KV_WITH_UCX) {
     return;  // not skipped: the other tests run then
