@@ -103,6 +103,25 @@ TEST_F(KvExchange, PutsBlocksThatOutliveTheirProcess) {
   EXPECT_THAT(run({"stats", name_}).output, HasSubstr(" " + std::to_string(server->pid()) + "          1 "));
 }
 
+TEST_F(KvExchange, PutsWhatComesFromStandardInput) {
+  const auto server = serve();
+  const std::string program = test_support::program("kv_exchange");
+  const std::string text(200'000, 'x');  // more than a pipe holds
+  const auto put = [&](const std::string& command) {
+    return test_support::run({"/bin/sh", "-c", command + " | " + program + " put " + name_ + " key --limit 20 -"});
+  };
+  const auto done = put("cat " + write("a", text + "end"));
+  EXPECT_EQ(done.exit.code, 0) << done.output;
+  EXPECT_EQ(run({"get", name_, "key", dir_.file("copy")}).exit.code, 0);
+  EXPECT_EQ(read(dir_.file("copy")), text + "end");
+  EXPECT_EQ(test_support::run({"/bin/sh", "-c", "echo short | " + program + " put " + name_ + " short"}).exit.code, 0)
+      << "without a file";
+  EXPECT_EQ(run({"get", name_, "short"}).output, "short\n");
+  const auto empty = put(":");
+  EXPECT_EQ(empty.exit.code, 1);
+  EXPECT_THAT(empty.output, HasSubstr("- is empty; a block has at least 1 byte"));
+}
+
 TEST_F(KvExchange, TakesNoBlockLargerThanItsRoom) {
   const auto server = serve();
   constexpr std::size_t kRoom = std::size_t{1} << 20;

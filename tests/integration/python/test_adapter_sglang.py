@@ -80,7 +80,9 @@ class Backend(ExchangeTest):
 
     def test_pages_go_from_engine_to_engine_in_every_layout(self):
         geometries = [{}, {"layout": "layer_first"}, {"layout": "page_first_direct"}, {"layout": "page_head"}]
-        for geometry in geometries + [{"is_mla": True, "heads": 1}, {"dtype": torch.uint8}, {"dtype": torch.float32}]:
+        geometries += [{"is_mla": True, "heads": 1}]
+        geometries += [{"dtype": dtype} for dtype in (torch.uint8, torch.float16, torch.float32)]
+        for geometry in geometries:
             for v1 in (1, 0):
                 is_mla = geometry.get("is_mla", False)
                 one = self.engine(self.pool(seed=1, **geometry), v1=v1, is_mla=is_mla)
