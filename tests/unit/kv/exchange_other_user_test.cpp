@@ -11,16 +11,11 @@
 #include <cstddef>
 #include <string>
 
-#include "kv/service/channel.hpp"
-#include "tests/unit/kv/exchange_fixture.hpp"
+#include "tests/unit/kv/exchange_impostor.hpp"
 
 namespace {
 
-using exchange_test::exchange_name;
-using exchange_test::Member;
-using shmem::exchange::Channel;
-using shmem::exchange::Kind;
-using shmem::exchange::Message;
+using namespace exchange_test;  // NOLINT(google-build-using-namespace): what the test is about
 
 /// The address of a seat of this user. Channel would put another user's number into it.
 struct AddressOfSeat {
@@ -117,13 +112,26 @@ TEST_F(HostileUser, OnASeatHoldsUpNobody) {
         ::write(child_end.get(), "x", 1) != 1) {
       return 1;
     }
-    // Both members connect to it, say nothing, and leave. It never answers.
-    std::array<base::UniqueFd, 2> members;
+    // Both members connect to it, say nothing, and leave. It welcomes them as a member would, with a directory.
+    RawDirectory directory;
+    directory.publish(*Key::make("theirs", 6), {1, 0, 8, 0});
+    const auto board = LeaseBoard::create(kImpostorQuota);
+    const auto memory = base::create_memfd("memory", 4096);
+    Message region = message_of(Kind::kRegion, 1);
+    region.bytes = 4096;
+    Message welcome = message_of(Kind::kWelcome, kImpostorSlots);
+    welcome.quota = kImpostorQuota;
+    welcome.lease_ms = 1000;
+    std::array<Channel, 2> members;
     bool is_told = false;
     for (auto& member : members) {
-      member.reset(::accept(listener.get(), nullptr, nullptr));
+      member = Channel(base::UniqueFd(::accept(listener.get(), nullptr, nullptr)));
+      const int region_file = memory->get();
+      member.send(region, {&region_file, 1});  // fails if the member has left already
+      const std::array<int, 2> files{directory.file(), board->file()};
+      member.send(welcome, files);
       std::array<char, sizeof(Message)> bytes{};
-      is_told = ::recv(member.get(), bytes.data(), bytes.size(), 0) > 0 || is_told;
+      is_told = ::recv(member.fd(), bytes.data(), bytes.size(), 0) > 0 || is_told;
     }
     return is_told ? 2 : 0;
   });
@@ -140,6 +148,7 @@ TEST_F(HostileUser, OnASeatHoldsUpNobody) {
   EXPECT_EQ(owner.stats().refused, 1U);
   EXPECT_EQ(reader.stats().refused, 1U);
   EXPECT_EQ(reader.stats().members, 1U);
+  EXPECT_EQ(reader.find("theirs").status, -ENOENT);
   std::string bytes;
   EXPECT_EQ(reader.pull(reader.find("key"), bytes), 0);
   EXPECT_EQ(impostor.exit_code(), 0) << "2: a member has told it something";
