@@ -6,6 +6,8 @@ import errno
 import gc
 import mmap
 import os
+import signal
+import socket
 import tempfile
 import unittest
 import urllib.request
@@ -14,6 +16,7 @@ import numpy as np
 import shmem_kv
 from exchange_member import BLOCK, LAYOUT
 from members import LIMIT, ExchangeTest, kill
+from shmem_kv._exchange_errors import raise_first
 
 try:
     import torch
@@ -110,6 +113,22 @@ class Nodes(ExchangeTest):
         self.wait_for(lambda: not reader.members())
         with self.assertRaises(shmem_kv.OwnerDied):
             reader.pull(found, list(destinations))
+
+
+    def test_an_owner_on_another_node_that_is_stopped(self):
+        reader = self.join()
+        with self.on_node("here"):
+            reader.connect(listen="127.0.0.1:0", answer_time=0.5)
+            owner = self.start("own", address=reader.address, SHMEM_HOST_ID="another")
+        self.wait_for(lambda: reader.stats().members)
+        found = reader.find(NAMES).check()
+        owner.send_signal(signal.SIGSTOP)
+        os.waitpid(owner.pid, os.WUNTRACED)  # until it is stopped
+        with self.assertRaises(shmem_kv.OwnerSilent) as caught:
+            reader.pull(found, list(np.zeros((8, BLOCK), np.uint8)))
+        self.assertIsInstance(caught.exception, TimeoutError)
+        self.assertEqual(caught.exception.errno, errno.ETIMEDOUT)
+        self.assertEqual(set(caught.exception.statuses), {-errno.ETIMEDOUT})
 
 
 class Metrics(ExchangeTest):
@@ -236,6 +255,41 @@ class Errors(ExchangeTest):
             self.owner.register(device.fileno(), BLOCK)
         with self.assertRaises(ValueError):
             self.owner.allocate(0)
+
+    def test_memory_that_shrinks_cannot_be_read(self):
+        file = os.memfd_create("shrinks", os.MFD_CLOEXEC)
+        self.addCleanup(os.close, file)
+        os.ftruncate(file, BLOCK)
+        self.owner.publish("shrinks", self.owner.register(file, BLOCK).part(0, BLOCK))
+        found = self.reader.find("shrinks").check()
+        self.reader.pull(found, np.zeros(BLOCK, np.uint8))
+        os.ftruncate(file, 0)
+        with self.assertRaises(shmem_kv.UnreadableMemory) as caught:
+            self.reader.pull(found, np.zeros(BLOCK, np.uint8))
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        self.assertEqual(self.reader.members()[0].refusals, 1)
+
+    def test_a_directory_that_makes_no_sense(self):
+        # What a hostile owner does is tested in C++; this is what becomes of its error.
+        statuses = np.array([0, -errno.EBADMSG], np.int32)
+        with self.assertRaisesRegex(shmem_kv.CorruptDirectory, "1 of 2 .* number 1: its owner's directory") as caught:
+            raise_first("pull", statuses)
+        self.assertEqual(caught.exception.errno, errno.EBADMSG)
+        self.assertIs(caught.exception.statuses, statuses)
+
+    def test_an_exchange_that_is_full(self):
+        name = f"{self.name}-full"
+        seats = []
+        for seat in range(64):
+            seats.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            self.addCleanup(seats[-1].close)
+            seats[-1].bind(f"\0shmem-exchange/{os.geteuid()}/{name}/{seat}")
+        with self.assertRaisesRegex(shmem_kv.ExchangeFull, "has 64 members already") as caught:
+            shmem_kv.Exchange(name)
+        self.assertEqual(caught.exception.errno, errno.EUSERS)
+        seats[5].close()
+        with shmem_kv.Exchange(name) as last:
+            self.assertEqual(last.stats().seat, 5)
 
     def test_names_times_and_the_end(self):
         for name in ("", "a b", "x" * 49):

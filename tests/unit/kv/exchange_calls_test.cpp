@@ -172,15 +172,15 @@ TEST(ExchangeCalls, AReaderHasAQuotaOfLeases) {
 }
 
 TEST(ExchangeCalls, AnOwnerOverItsQuotaGivesWayToAnotherOne) {
-  Member first(exchange_name(18), {.leases = 1});
-  Member second(exchange_name(18));
+  Member first(exchange_name(63), {.leases = 1});
+  Member second(exchange_name(63));
   for (Member* const owner : {&first, &second}) {
     owner->make_memory(4096);
     ASSERT_EQ(owner->publish("a", 0, 8), 0);
     ASSERT_EQ(owner->publish("b", 8, 8), 0);
   }
   ASSERT_EQ(second.publish("c", 8, 8), 0);
-  Member reader(exchange_name(18));
+  Member reader(exchange_name(63));
   ASSERT_EQ(reader.find_soon("c").status, 0);
   const auto from_first = reader.find("a", 0, 1000);
   EXPECT_EQ(from_first.seat, 0U);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a member keeps of others that have gone.
+// How many members there may be, and what a member keeps of others that have gone.
 #include "kv/service/members.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -36,18 +36,22 @@ extern "C" int munmap(void* address, size_t bytes) noexcept {
 namespace {
 
 using exchange_test::exchange_name;
+using exchange_test::FewDescriptors;
 using exchange_test::Member;
+using exchange_test::Options;
 using shmem::exchange::Channel;
 using shmem::exchange::Counters;
 using shmem::exchange::DirectoryWriter;
 using shmem::exchange::Disposal;
 using shmem::exchange::Kind;
 using shmem::exchange::LeaseBoard;
+using shmem::exchange::Listener;
 using shmem::exchange::Members;
 using shmem::exchange::Message;
 using shmem::exchange::Peer;
 using shmem::exchange::Peers;
 using shmem::exchange::Received;
+using ::testing::HasSubstr;
 
 /// False: it did not happen in 10 seconds.
 template <typename Condition>
@@ -60,6 +64,44 @@ bool soon(Condition condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+TEST(ExchangeMembers, AnExchangeHasSoManyMembers) {
+  const std::string name = exchange_name(61);
+  std::vector<Listener> seats;  // with members that do not answer
+  for (int i = 0; i < SHMEMX_EXCHANGE_MOST_MEMBERS; ++i) {
+    auto seat = Listener::open(name);
+    ASSERT_TRUE(seat) << i;
+    seats.push_back(*std::move(seat));
+  }
+  shmemx_exchange_t* more = nullptr;
+  const shmemx_exchange_options_t options = Options{.join_ms = 1}.get();
+  EXPECT_EQ(shmemx_exchange_open(name.c_str(), &options, &more), -EUSERS);
+  EXPECT_THAT(shmemx_error_text(), HasSubstr("has 64 members already; leave one"));
+  seats.erase(seats.begin() + 5);
+  Member last(name, {.join_ms = 1});
+  EXPECT_EQ(last.stats().seat, 5U);
+}
+
+TEST(ExchangeMembers, WithoutDescriptorsOpenFailsAndCanBeRepeated) {
+  const std::string name = exchange_name(62);
+  int failures = 0;
+  for (int more = 0; more < 20; ++more) {
+    shmemx_exchange_t* opened = nullptr;
+    const FewDescriptors few(more);
+    const int code = shmemx_exchange_open(name.c_str(), nullptr, &opened);
+    EXPECT_TRUE(code == 0 || code == -EMFILE) << code << ": " << shmemx_error_text();
+    failures += code == 0 ? 0 : 1;
+    shmemx_exchange_close(opened);
+  }
+  EXPECT_GT(failures, 1);
+  EXPECT_LT(failures, 20);
+  Member owner(name);
+  owner.make_memory(4096);
+  ASSERT_EQ(owner.publish("key", 0, 8), 0);
+  Member reader(name);
+  std::string bytes;
+  EXPECT_EQ(reader.pull(reader.find("key"), bytes), 0);
 }
 
 /// A call that uses a member while that is killed must not pay for freeing the memory that the member had.

@@ -143,6 +143,24 @@ TEST_F(ExchangeNodesHostile, GarbageInsteadOfAHello) {
   EXPECT_EQ(owner_->stats().refused, 3U);
 }
 
+TEST_F(ExchangeNodesHostile, StrangersThatSayNothingGiveWay) {
+  make_pair(206);
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(std::make_unique<Stranger>(*owner_));
+  }
+  // Not after the time that a stranger has: at once, since later ones have come.
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_FALSE(strangers[static_cast<std::size_t>(i)]->receive()) << i;
+  }
+  const auto late = connected_member(name_, "node 3", address_of(*owner_));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  std::string bytes;
+  EXPECT_EQ(late->pull(late->find_soon("key"), bytes), 0);
+  EXPECT_EQ(reader_->pull(reader_->find("key"), bytes), 0);
+}
+
 TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   make_pair(202);
   Stranger stranger(*owner_);

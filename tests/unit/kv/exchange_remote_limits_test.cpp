@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/memfd.hpp"
 #include "kv/service/directory_writer.hpp"
 #include "kv/service/remote_peer.hpp"
 #include "kv/service/remote_readers.hpp"
@@ -127,6 +128,68 @@ TEST(ExchangeRemoteLimits, BlocksOfAnySizeHaveADeadline) {
   std::array<std::int32_t, 3> statuses{};
   RemotePull(shared, blocks, destinations.data(), statuses.data()).finish();
   EXPECT_EQ(statuses, (std::array<std::int32_t, 3>{-ETIMEDOUT, -ETIMEDOUT, -ETIMEDOUT})) << "it has been silent";
+}
+
+/// An owner of a block of a page, and a reader that asks for it.
+class Owner {
+ public:
+  static constexpr std::uint64_t kSession = 5;
+  static constexpr std::uint64_t kBytes = 4096;
+
+  Owner() {
+    EXPECT_TRUE(readers.add_region(1, *base::create_memfd("blocks", kBytes), {0, kBytes}));
+    EXPECT_TRUE(readers.add(kSession, 1, 2));
+    EXPECT_EQ(writer.publish(*Key::make("key", 3), {1, 0, kBytes, 0}), std::errc{});
+  }
+  /// Asks for the block, `count` times with one request.
+  RemoteReaders::Outcome pull(std::uint32_t count) {
+    RemoteHead head = head_of(RemoteKind::kPull, ++requests, count);
+    head.session = kSession;
+    const std::vector<PullItem> items(count, {.epoch = 2, .bytes = kBytes, .slot = 0, .reserved = 0});
+    return readers.receive(head, std::as_bytes(std::span(items)));
+  }
+  void turn() {
+    for (int i = 0; i < 1000 && readers.turn(); ++i) {
+    }
+  }
+  /// All messages have been sent.
+  void send_all() {
+    for (const PortMessage& message : waiting) {
+      message.under_way->fetch_sub(1);
+    }
+    waiting.clear();
+  }
+
+  DirectoryWriter writer{*DirectoryWriter::create(8)};
+  std::vector<PortMessage> waiting;
+  std::uint64_t requests = 0;
+  RemoteReaders readers{
+      DirectoryReader(writer.memory(), writer.slots()),
+      {.quota = 2, .lease_ms = 1000},
+      [this](std::uint64_t /*route*/, PortMessage message) { waiting.push_back(std::move(message)); }};
+};
+
+TEST(ExchangeRemoteLimits, AReaderHasSoManyPullsUnderWay) {
+  Owner owner;
+  for (std::size_t i = 0; i < kMostRemotePulls / kMostPullItems; ++i) {
+    ASSERT_EQ(owner.pull(kMostPullItems), RemoteReaders::Outcome::kDone) << i;
+  }
+  EXPECT_EQ(owner.pull(1), RemoteReaders::Outcome::kInvalid);
+  owner.turn();
+  owner.send_all();
+  EXPECT_EQ(owner.pull(1), RemoteReaders::Outcome::kDone) << "some have been answered";
+}
+
+TEST(ExchangeRemoteLimits, BlocksAreSentInSoManyMessagesAtATime) {
+  Owner owner;
+  for (std::uint32_t i = 0; i < kMostMessagesUnderWay + 2; ++i) {
+    ASSERT_EQ(owner.pull(1), RemoteReaders::Outcome::kDone) << i;
+  }
+  owner.turn();
+  EXPECT_EQ(owner.waiting.size(), kMostMessagesUnderWay) << "the reader has taken none of them";
+  owner.send_all();
+  owner.turn();
+  EXPECT_EQ(owner.waiting.size(), 2U);
 }
 
 TEST(ExchangeRemoteLimits, AReaderThatTakesNoAnswersIsDropped) {
