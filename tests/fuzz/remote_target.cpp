@@ -155,8 +155,9 @@ class Guarded {
 
 /// A reader that has a call of each kind under way: 1 finds two keys, 2 lists, 3 describes, 4 pulls two blocks.
 void run_reader(Input& input) {
+  constexpr std::uint32_t kSlots = 8;
   const auto peer = std::make_shared<RemotePeer>(
-      RemotePeer::Identity{.member = 1, .seat = 64, .slots = 8, .requests = kSession}, std::chrono::seconds(60),
+      RemotePeer::Identity{.member = 1, .seat = 64, .slots = kSlots, .requests = kSession}, std::chrono::seconds(60),
       [](const PortMessage& /*message*/) {}, [] {});
   Guarded first(100);
   Guarded second(3000);
@@ -177,8 +178,15 @@ void run_reader(Input& input) {
   peer->end(std::errc::bad_message);
   const bool listed = list.finish();
   check(list.blocks().size() <= 3 && (!listed || list.blocks().empty() || list.cursor() > 0), "a list goes on");
+  std::uint64_t next = 0;
+  for (const auto& [item, key] : list.blocks()) {
+    check(!listed || (item.slot >= next && item.bytes <= kMostMemoryBytes), "a list has each slot once");
+    next = std::uint64_t{item.slot} + 1;
+  }
+  check(!listed || list.blocks().empty() || (list.cursor() >= next && list.cursor() <= kSlots), "a list ends");
   for (const FoundItem& item : find.finish()) {
     check(item.status != 0 || (item.epoch != 0 && item.bytes != 0), "what is found makes sense");
+    check(item.status != 0 || item.bytes <= kMostMemoryBytes, "a block is not larger than memory can be");
   }
   describe.finish();
   pull.finish();
