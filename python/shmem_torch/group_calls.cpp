@@ -2,6 +2,7 @@
 #include "python/shmem_torch/group_calls.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <stdexcept>
@@ -88,6 +89,14 @@ GroupHandle::GroupHandle(const Store& store, int rank, int size) {
 GroupHandle::~GroupHandle() {
   const WithoutPython released;  // a thread of the group may be letting go of a tensor
   shmemx_group_destroy(group_);
+}
+
+std::string GroupHandle::missing() const {
+  std::array<char, 512> text{};
+  if (shmemx_group_missing(group_, text.data(), text.size()) != 0) {
+    return "";
+  }
+  return text[0] != '\0' ? std::string("it waits for ") + text.data() : "all ranks have begun it";
 }
 
 std::string run(const GroupHandle& group, const Call& call) {

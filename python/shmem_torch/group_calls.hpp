@@ -32,6 +32,8 @@ class GroupHandle {
   ~GroupHandle();
 
   [[nodiscard]] shmemx_group_t* get() const { return group_; }
+  /// Which ranks have not begun the call that is running: the end of a sentence. "": this is not known.
+  [[nodiscard]] std::string missing() const;
 
  private:
   shmemx_group_t* group_ = nullptr;

@@ -118,7 +118,9 @@ void cut(std::vector<Pointer>& buffers, const std::vector<std::uint64_t>& parts)
 
 ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                      std::chrono::milliseconds timeout)
-    : SHMEM_TORCH_BASE(rank, size), timeout_(timeout), engine_(std::make_shared<Engine>(store_of(store), rank, size)) {}
+    : SHMEM_TORCH_BASE(rank, size),
+      timeout_(at_least_one(timeout)),
+      engine_(std::make_shared<Engine>(store_of(store), rank, size)) {}
 
 WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
                                     std::shared_ptr<TensorCall> call) {

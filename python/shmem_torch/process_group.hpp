@@ -13,7 +13,9 @@
 #define SHMEM_TORCH_BASE c10d::ProcessGroup
 #endif
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -26,6 +28,12 @@ namespace shmem_torch {
 
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
+
+/// A timeout that torch gives, in whole milliseconds. To the library 0 is none, which a program that asks for less than
+/// a millisecond does not want.
+inline std::chrono::milliseconds at_least_one(std::chrono::milliseconds timeout) {
+  return std::max(timeout, std::chrono::milliseconds(1));
+}
 
 /// PyTorch's store, as groups use it.
 Store store_of(const c10::intrusive_ptr<c10d::Store>& store);
@@ -80,7 +88,7 @@ class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
 
  private:
   [[nodiscard]] std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
-    return given < std::chrono::milliseconds(0) ? timeout_ : given;
+    return given < std::chrono::milliseconds(0) ? timeout_ : at_least_one(given);
   }
   WorkPointer give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
                    std::shared_ptr<TensorCall> call);

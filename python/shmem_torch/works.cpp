@@ -18,9 +18,10 @@ std::exception_ptr exception_of(const std::string& error) {
   return error.empty() ? nullptr : std::make_exception_ptr(std::runtime_error(error));
 }
 
-[[noreturn]] void throw_timeout(const char* title, std::chrono::milliseconds timeout) {
+/// `awaited`: what it waits for, if that is known.
+[[noreturn]] void throw_timeout(const char* title, std::chrono::milliseconds timeout, const std::string& awaited) {
   throw std::runtime_error(std::string(title) + ": not over within the timeout of " + std::to_string(timeout.count()) +
-                           " ms that was given to wait()");
+                           " ms that was given to wait()" + (awaited.empty() ? "" : ": " + awaited));
 }
 
 /// What a message needs until it is over, whoever still knows of it.
@@ -83,7 +84,7 @@ bool QueuedWork::wait(std::chrono::milliseconds timeout) {
   if (timeout == kNoTimeout || timeout.count() < 0) {
     engine_->queue.wait(call_);
   } else if (!engine_->queue.wait_for(call_, timeout)) {
-    throw_timeout("shmem", timeout);
+    throw_timeout(title_, timeout, engine_->group.missing());
   }
   if (const std::exception_ptr failure = exception(); failure) {
     std::rethrow_exception(failure);
@@ -163,6 +164,11 @@ std::string MessageWork::failure_of(int error) const {
          "); give both ranks tensors of one dtype";
 }
 
+std::string MessageWork::peer_text() const {
+  return (request_.peer < 0 ? std::string("any rank") : "rank " + std::to_string(request_.peer)) + " (tag " +
+         std::to_string(request_.tag) + ")";
+}
+
 bool MessageWork::isCompleted() {
   const int error = shmemx_group_message_test(message_);
   if (error == -EAGAIN) {
@@ -184,7 +190,7 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (!isCompleted()) {
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw_timeout(title_, timeout);
+        throw_timeout(title_, timeout, "it waits for " + peer_text());
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

@@ -34,7 +34,10 @@ class QueuedWork final : public c10d::Work {
  public:
   QueuedWork(const WorkInfo& info, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> results,
              std::shared_ptr<Engine> engine)
-      : Work(info.rank, info.type, info.title, inputs), engine_(std::move(engine)), results_(std::move(results)) {}
+      : Work(info.rank, info.type, info.title, inputs),
+        engine_(std::move(engine)),
+        title_(info.title),
+        results_(std::move(results)) {}
 
   /// `make` returns "" or why it failed.
   static c10::intrusive_ptr<QueuedWork> give(const WorkInfo& info, const std::vector<at::Tensor>& inputs,
@@ -53,6 +56,7 @@ class QueuedWork final : public c10d::Work {
   void settle();
 
   const std::shared_ptr<Engine> engine_;
+  const char* title_;
   CallPointer call_;
   const std::vector<at::Tensor> results_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by mutex_; once somebody has asked for it
@@ -81,6 +85,8 @@ class MessageWork final : public c10d::Work {
   void settle(int error);
   /// Says why the message has failed.
   [[nodiscard]] std::string failure_of(int error) const;
+  /// The other end, for messages.
+  [[nodiscard]] std::string peer_text() const;
 
   const std::shared_ptr<Engine> engine_;
   const char* title_;

@@ -208,6 +208,20 @@ int shmemx_group_check(shmemx_group_t* group, int rank) noexcept try {
 }
 SHMEM_CATCH(int)
 
+int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcept try {
+  if (group == nullptr || text == nullptr || size == 0) {
+    return code_of(
+        refuse("shmemx_group_missing", group == nullptr ? "group is NULL" : "there is no room for the text"));
+  }
+  const auto missing = group->group->missing();
+  if (!missing) {
+    return api::report(missing.error());
+  }
+  text[missing->copy(text, size - 1)] = '\0';
+  return 0;
+}
+SHMEM_CATCH(int)
+
 int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) noexcept try {
   if (group == nullptr || statistics == nullptr) {
     return code_of(refuse("shmemx_group_statistics", group == nullptr ? "group is NULL" : "statistics is NULL"));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "shmem/bootstrap/store_bootstrap.hpp"
 #include "shmem/collective/staged_call.hpp"
@@ -33,6 +34,8 @@ class Group {
   virtual Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) = 0;
   /// Not collective, any thread: an Error if the group has failed, or that member's process has ended.
   [[nodiscard]] virtual Result<void> check(int rank) = 0;
+  /// Not collective, any thread: the members that have not begun the collective call that this one is in, as text.
+  [[nodiscard]] virtual Result<std::string> missing() = 0;
   struct Statistics {
     std::uint64_t calls;  // collective ones without an Error
     std::uint64_t direct_calls;

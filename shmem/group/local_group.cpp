@@ -13,9 +13,11 @@
 namespace shmem {
 namespace {
 
-// The heap of each member: the word by which the group ends (member 0's is used), then mail, then stages.
+// The heap of each member: the word by which the group ends (member 0's is used), the number of collective calls that
+// it has begun, then mail, then stages.
+constexpr std::size_t kBegunOffset = 2048;
+static_assert(sizeof(JobEndWord) <= kBegunOffset);
 constexpr std::size_t kMailOffset = 4096;
-static_assert(sizeof(JobEndWord) <= kMailOffset);
 /// The steps by which members set something up, as collective calls of the group: its store may be gone.
 class CollectiveSteps final : public Bootstrap {
  public:
@@ -144,12 +146,17 @@ void LocalGroup::give_up(const Error& error) {
   job_->bootstrap->abort(EXIT_FAILURE, error.text);
 }
 
+std::atomic<std::uint64_t>& LocalGroup::begun(int member) const {
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(job_->memory.heap(member) + kBegunOffset);
+}
+
 /// Before a collective call, with running_ held.
 Result<void> LocalGroup::begin(std::chrono::nanoseconds timeout) {
   if (failed_) {
     return *failed_;
   }
   job_->options.barrier_timeout = std::chrono::ceil<std::chrono::milliseconds>(timeout);
+  begun(job_->me).fetch_add(1, std::memory_order_relaxed);  // only for messages
   // Others may have given up this call: it could not be told from one that has come in time.
   return job_->ended() == std::errc{} ? Result<void>() : was_given_up();
 }
@@ -215,6 +222,17 @@ Result<void> LocalGroup::check(int rank) {
   return in_ranks({std::errc::owner_dead, fmt::format("shmem: PE {}: the group has lost {}; end it, and make a new one "
                                                       "of the PEs that are left",
                                                       job_->me, describe_pe(*job_, rank))});
+}
+
+Result<std::string> LocalGroup::missing() {
+  const std::uint64_t mine = begun(job_->me).load(std::memory_order_relaxed);
+  std::string text;
+  for (int member = 0; member < job_->size; ++member) {
+    if (begun(member).load(std::memory_order_relaxed) < mine) {
+      text += (text.empty() ? "" : ", ") + describe_pe(*job_, member);
+    }
+  }
+  return in_ranks({std::errc{}, text}).text;
 }
 
 Group::Statistics LocalGroup::statistics() {

@@ -2,6 +2,7 @@
 // A group whose members are all on one node: a job of its own, without the library's Runtime, with one team.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,7 @@ class LocalGroup final : public Group {
   Result<void> run(const StagedCall& call, std::chrono::nanoseconds timeout) override;
   Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) override;
   [[nodiscard]] Result<void> check(int rank) override;
+  [[nodiscard]] Result<std::string> missing() override;
   [[nodiscard]] Statistics statistics() override;
   void post(const MessagePointer& message) override;
   Result<void> wait(const MessagePointer& message) override;
@@ -32,6 +34,7 @@ class LocalGroup final : public Group {
  private:
   LocalGroup(std::unique_ptr<Job> job, StoreBootstrap& bootstrap);
   Result<void> choose_barriers(Bootstrap& steps);
+  [[nodiscard]] std::atomic<std::uint64_t>& begun(int member) const;
   [[nodiscard]] Result<void> begin(std::chrono::nanoseconds timeout);
   Error failure_of(const Error& error);
   [[nodiscard]] Error why_reset(const Error& error) const;

@@ -116,6 +116,13 @@ Result<void> SpanningGroup::check(int /*rank*/) {
   return failed_ ? Result<void>(*failed_) : Result<void>();
 }
 
+Result<std::string> SpanningGroup::missing() {
+  return in_ranks(fail(std::errc::not_supported,
+                       fmt::format("shmem: PE {}: a group with members on several nodes does not know who has begun a "
+                                   "call: {}",
+                                   bootstrap_->rank(), nodes_)));
+}
+
 Group::Statistics SpanningGroup::statistics() {
   const std::scoped_lock lock(running_);
   return {calls_, 0, 0, 0};

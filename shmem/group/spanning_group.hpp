@@ -30,6 +30,8 @@ class SpanningGroup final : public Group {
   /// There is none: not_supported.
   Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) override;
   [[nodiscard]] Result<void> check(int rank) override;
+  /// Not known: not_supported.
+  [[nodiscard]] Result<std::string> missing() override;
   [[nodiscard]] Statistics statistics() override;
   void post(const MessagePointer& message) override;
   Result<void> wait(const MessagePointer& message) override;

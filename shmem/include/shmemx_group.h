@@ -120,6 +120,11 @@ SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOE
  * thread. 0: the process of that member is there; -EOWNERDEAD it has ended; -ECANCELED the group has failed. */
 SHMEM_API int shmemx_group_check(shmemx_group_t* group, int rank) SHMEM_NOEXCEPT;
 
+/* For a program that waits for a collective call of another thread, and gives up: which ranks have not begun that call,
+ * as "rank 1 (pid 71 on kiwi), rank 3 (...)", cut to `size` bytes with the zero that ends it; "": all have, or no call
+ * runs. Not collective, any thread. -ENOTSUP: members are on several nodes, where this is not known. */
+SHMEM_API int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) SHMEM_NOEXCEPT;
+
 /* What this member has done since the group was created. */
 typedef struct shmemx_group_statistics_t {
   uint64_t calls;           /* of shmemx_group_run, without an error */

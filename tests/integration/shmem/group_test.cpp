@@ -344,6 +344,41 @@ TEST(Group, AMessageThatThereIsNoMemoryForFails) {
   EXPECT_EQ("", all);
 }
 
+TEST(Group, MembersThatHaveNotBegunACallAreNamed) {
+  const SharedCount looked;
+  EXPECT_EQ("", run_ranks(3, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+              std::array<char, 200> missing{"?"};
+              shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+              if (shmemx_group_run(group, &call) != 0 ||
+                  shmemx_group_missing(group, missing.data(), missing.size()) != 0 || missing[0] != '\0') {
+                return std::string("after a call: ") + missing.data() + shmemx_error_text();
+              }
+              std::string bad;
+              std::thread other;
+              if (rank == 0) {
+                other = std::thread([&] {
+                  std::string text;
+                  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                  while (text.rfind("rank 2 (pid ", 0) != 0 && std::chrono::steady_clock::now() < deadline) {
+                    shmemx_group_missing(group, missing.data(), missing.size());
+                    text = missing.data();
+                  }
+                  shmemx_group_missing(group, missing.data(), 5);
+                  bad = std::string(missing.data()) == "rank" ? "" : "missing: " + text + ", cut: " + missing.data();
+                  looked.add();
+                });
+              }
+              while (rank == 2 && looked.get() == 0) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              }
+              const int error = shmemx_group_run(group, &call);
+              if (rank == 0) {
+                other.join();
+              }
+              return error == 0 ? bad : shmemx_error_text();
+            }));
+}
+
 TEST(Group, WrongArgumentsAreErrors) {
   shmemx_group_t* group = nullptr;
   EXPECT_EQ(-EINVAL, shmemx_group_create(nullptr, 0, 1, &group));
@@ -357,6 +392,10 @@ TEST(Group, WrongArgumentsAreErrors) {
   ASSERT_EQ(0, shmemx_group_create(&calls, 0, 1, &group)) << shmemx_error_text();
   EXPECT_EQ(-EINVAL, shmemx_group_send(group, nullptr, 0, 1, 0, 0, nullptr, nullptr, &message));
   EXPECT_EQ(-EINVAL, shmemx_group_receive(group, nullptr, 0, -2, 0, 0, nullptr, nullptr, &message));
+  std::array<char, 1> text{};
+  EXPECT_EQ(-EINVAL, shmemx_group_missing(nullptr, text.data(), text.size()));
+  EXPECT_EQ(-EINVAL, shmemx_group_missing(group, nullptr, 1));
+  EXPECT_EQ(-EINVAL, shmemx_group_missing(group, text.data(), 0));
   shmemx_group_call_t call = call_of(99);
   EXPECT_EQ(-EINVAL, shmemx_group_run(group, &call));
   call = call_of(SHMEMX_GROUP_BROADCAST);

@@ -34,7 +34,8 @@ def _rank(body, rank, size, folder, results, timeout, node):
             "shmem", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout
         )
         result = body(rank, size)
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
         results.put((rank, result))
     except BaseException:
         results.put((rank, AssertionError(traceback.format_exc())))

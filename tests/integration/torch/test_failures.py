@@ -217,6 +217,88 @@ def sparse_of_other_shapes(rank, size):
     return text
 
 
+def moment(milliseconds):
+    return datetime.timedelta(milliseconds=milliseconds)
+
+
+def waits_with_limits(rank, size):
+    """wait(timeout) while rank 1 does not come. Later it does: the calls go on."""
+    gave_up = os.environ["GAVE_UP"] + "/{}"
+    texts = []
+    if rank == 1:
+        while not all(os.path.exists(gave_up.format(one)) for one in range(size) if one != 1):
+            time.sleep(0.01)
+    tensor, message, any_message = torch.ones(4), torch.zeros(2), torch.zeros(3)
+    calls = [dist.all_reduce(tensor, async_op=True)]
+    if rank == 0:
+        calls.append(dist.irecv(message, 1, tag=5))
+        calls.append(dist.irecv(any_message, tag=6) if "SHMEM_HOST_ID" not in os.environ else calls[1])
+    if rank != 1:
+        texts = [text_of(lambda: call.wait(moment(200))) for call in calls]
+        open(gave_up.format(rank), "w").close()
+    elif rank == 1:
+        dist.send(torch.ones(2), 0, tag=5)
+        if "SHMEM_HOST_ID" not in os.environ:
+            dist.send(torch.ones(3), 0, tag=6)
+    for call in calls:
+        call.wait()
+    assert (tensor == size).all()
+    return texts
+
+
+def short_timeouts(rank, size):
+    """(what is raised, seconds) with timeouts of 0 and of less than a millisecond, while rank 1 does not come."""
+    gave_up = os.environ["GAVE_UP"] + "/0"
+    outcomes = []
+    dist.distributed_c10d._store_based_barrier = lambda *_: None  # PyTorch's own, of 1.13, has the same timeout
+    groups = [dist.new_group(timeout=timeout) for timeout in (moment(0), moment(0.4))]
+    dist.barrier()
+    calls = [
+        lambda: shmem_torch.monitored_barrier(timeout=moment(0)),
+        lambda: dist.all_reduce(torch.zeros(1), group=groups[0]),
+        lambda: dist.recv(torch.zeros(1), 1, group=groups[0]),
+        lambda: dist.barrier(group=groups[1]),
+    ]
+    for call in calls if rank == 0 else []:
+        began = time.monotonic()
+        outcomes.append((text_of(call), time.monotonic() - began))
+    if rank == 0:
+        open(gave_up, "w").close()
+    while not os.path.exists(gave_up):
+        time.sleep(0.01)
+    return outcomes
+
+
+def messages_that_do_not_come(rank, size):
+    gave_up = os.environ["GAVE_UP"] + "/0"
+    group = dist.new_group(timeout=moment(300))
+    texts = []
+    if rank == 0:
+        texts.append(text_of(dist.irecv(torch.zeros(1), 1, group=group, tag=4).wait))
+        texts.append(text_of(dist.isend(torch.zeros(4), 1, group=group, tag=5).wait))
+        texts.append(text_of(dist.isend(torch.zeros(1_000_000), 1, group=group, tag=6).wait))
+        open(gave_up, "w").close()
+    while not os.path.exists(gave_up):
+        time.sleep(0.01)
+    return texts
+
+
+def a_rank_that_does_not_start(rank, size):
+    dist.destroy_process_group()
+    gave_up = [os.environ["GAVE_UP"] + f"/{one}" for one in (0, 2)]
+    text = ""
+    if rank != 1:
+        store = "file://" + os.environ["GAVE_UP"] + "/store"
+        start = lambda: dist.init_process_group(  # noqa: E731
+            "shmem", init_method=store, rank=rank, world_size=size, timeout=moment(1500)
+        )
+        text = text_of(start)
+        open(gave_up[rank // 2], "w").close()
+    while not all(os.path.exists(one) for one in gave_up):
+        time.sleep(0.01)
+    return text
+
+
 class Failures(RanksTest):
     def test_calls_that_differ_raise_on_all_ranks(self):
         for texts in self.on_ranks(2, differing_calls):
@@ -257,6 +339,40 @@ class Failures(RanksTest):
         for text in results:
             self.assertRegex(text, "rank 1 \\(pid")
         self.assertRegex(results[0] + results[2], "Timed out after 1000 ms")
+
+    def test_a_limit_of_wait_names_the_ranks_that_did_not_come(self):
+        for nodes in (1, 2):
+            with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+                results = self.on_ranks(3, waits_with_limits, nodes=nodes)
+            for texts in (results[0], results[2]):
+                for text in texts:
+                    self.assertIn("not over within the timeout of 200 ms that was given to wait()", text)
+            if nodes == 1:
+                for rank in (0, 2):
+                    self.assertRegex(results[rank][0], r"shmem:all_reduce: .*: it waits for rank 1 \(pid [0-9]+ [^,]*\)$")
+                self.assertIn("it waits for any rank (tag 6)", results[0][2])
+            self.assertIn("it waits for rank 1 (tag 5)", results[0][1])
+
+    def test_a_timeout_of_nothing_is_not_for_ever(self):
+        for nodes in (1, 2):
+            with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+                outcomes = self.on_ranks(2, short_timeouts, nodes=nodes)[0]
+            for text, took in outcomes:
+                self.assertIn("rank 1", text)
+                self.assertLess(took, 5)
+
+    def test_a_timeout_of_a_message_names_its_peer(self):
+        for nodes in (1, 2):
+            with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+                texts = self.on_ranks(2, messages_that_do_not_come, nodes=nodes)[0]
+            for text in texts:
+                self.assertRegex(text, "Timed out after 300 ms.*rank 1")
+
+    def test_a_rank_that_does_not_come_to_the_start_is_named(self):
+        with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+            results = self.on_ranks(3, a_rank_that_does_not_start)
+        for rank in (0, 2):
+            self.assertIn("rank 1", results[rank])
 
     def test_a_monitored_barrier_has_its_own_timeout(self):
         results = self.on_ranks(3, monitored)
