@@ -136,7 +136,11 @@ Result<void> LocalGroup::choose_barriers(Bootstrap& steps) {
   }
   // All members have got a group of the device, or none.
   if (std::string_view(team_.algorithm()) == "gba") {
-    collectives_.leave_barriers_to_team();
+    if (job_->options.debug) {
+      compares_device_barriers_ = true;
+    } else {
+      collectives_.leave_barriers_to_team();
+    }
   }
   return {};
 }
@@ -175,6 +179,9 @@ Result<void> LocalGroup::run(const StagedCall& call, std::chrono::nanoseconds ti
   const std::scoped_lock lock(running_);
   auto ok = begin(timeout);
   ok = ok ? collectives_.run(call) : std::move(ok);
+  if (ok && compares_device_barriers_ && call.kind == StagedCall::kBarrier) {
+    ok = team_.sync();
+  }
   calls_ += ok ? 1 : 0;
   return ok ? ok : failure_of(ok.error());
 }

@@ -48,7 +48,8 @@ class LocalGroup final : public Group {
   SymmetricMemories memories_;
   std::uint64_t allocations_ = 0;
   StagedCollectives collectives_;
-  std::uint64_t calls_ = 0;  // under running_
+  bool compares_device_barriers_ = false;  // barriers of the device follow an exchange, as other calls do
+  std::uint64_t calls_ = 0;                // under running_
   std::mutex running_;
   std::optional<Error> failed_;  // under running_
   std::mutex ending_;

@@ -10,7 +10,8 @@
  *
  * After a member has died or did not come in time, all calls on the group fail with that error, on all members. Calls
  * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has
- * a port of one that no other group, and no shmem_init, has taken; such a barrier is not compared with other calls.
+ * a port of one that no other group, and no shmem_init, has taken; such a barrier is not compared with other calls,
+ * unless SHMEM_DEBUG is set for all members.
  */
 #ifndef SHMEM_SHMEMX_GROUP_H
 #define SHMEM_SHMEMX_GROUP_H

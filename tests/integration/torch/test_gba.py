@@ -19,7 +19,8 @@ def releases():
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["counters"]["releases"]
 
 
-def rank_main():
+def start():
+    """(torch, torch.distributed, rank, size), in a group."""
     import torch
     import torch.distributed as dist
 
@@ -27,6 +28,30 @@ def rank_main():
 
     rank, size = int(os.environ["OSHRUN_RANK"]), int(os.environ["OSHRUN_SIZE"])
     dist.init_process_group("shmem", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
+    return torch, dist, rank, size
+
+
+def differing_main():
+    torch, dist, rank, size = start()
+    for barrier_of in (0, 1):
+        try:
+            dist.barrier() if rank == barrier_of else dist.all_reduce(torch.zeros(3))
+            print("nothing was raised")
+        except RuntimeError as error:
+            print(error)
+        dist.barrier()
+    before = releases() if rank == 0 else 0
+    for _ in range(BARRIERS):
+        dist.barrier()
+    if rank == 0:
+        print(f"releases {releases() - before}")
+    dist.barrier()
+    dist.destroy_process_group()
+    print("done", flush=True)
+
+
+def rank_main():
+    torch, dist, rank, size = start()
     dist.barrier()
     # The others cannot complete a barrier while rank 0 looks.
     before = releases() if rank == 0 else 0
@@ -45,28 +70,40 @@ def rank_main():
 
 
 class Device(unittest.TestCase):
-    def test_barriers_go_through_the_device(self):
+    def run_ranks(self, variables, *arguments):
+        """What three ranks print, each of which must come to its end."""
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
         with tempfile.TemporaryDirectory() as folder:
+            program = [sys.executable, __file__, folder + "/store", *arguments]
             job = subprocess.run(
-                [oshrun, "-n", "3", "--gba", "fake", "--timeout", "90", sys.executable, __file__, folder + "/store"],
-                env=os.environ | {"SHMEM_INFO": "1"},
+                [oshrun, "-n", "3", "--gba", "fake", "--timeout", "90", *program],
+                env=os.environ | variables,
                 capture_output=True,
                 text=True,
                 timeout=110,
             )
         output = job.stdout + job.stderr
         self.assertEqual((job.returncode, job.stdout.count("done")), (0, 3), output)
-        self.assertRegex(output, "barrier gba", output)
         counted = int(re.search(r"releases (\d+)", job.stdout).group(1))
         # If the device was given no processor for a while, some barriers were completed without it.
         self.assertGreaterEqual(counted, BARRIERS * 9 // 10)
         self.assertLessEqual(counted, BARRIERS)
+        return output
+
+    def test_barriers_go_through_the_device(self):
+        output = self.run_ranks({"SHMEM_INFO": "1"})
+        self.assertRegex(output, "barrier gba", output)
+
+    def test_a_barrier_in_the_place_of_another_call_is_an_error_in_debug_mode(self):
+        output = self.run_ranks({"SHMEM_DEBUG": "1"}, "differing")
+        allreduce = "allreduce of 12 bytes, sum, type float32"
+        self.assertEqual(output.count(f"rank 0 makes barrier; rank 1 makes {allreduce}"), 3, output)
+        self.assertEqual(output.count(f"rank 0 makes {allreduce}; rank 1 makes barrier"), 3, output)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        rank_main()
+        differing_main() if sys.argv[2:] else rank_main()
     else:
         try:
             import torch  # noqa: F401
