@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "python/shmem_torch/group_calls.hpp"
 #include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
@@ -20,13 +21,11 @@ namespace {
 constexpr std::chrono::milliseconds kNap{1};
 constexpr int kNaps = 50;  // before the thread sleeps until it is woken
 
-/// Of torch's exceptions the text without the stack.
 std::string outcome_of(const QueuedCall& call) {
   try {
     return call.make();
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return text.empty() ? "an exception without a text" : text.substr(0, text.find("\nException raised from"));
+    return text_of(error);
   }
 }
 

@@ -28,8 +28,7 @@ int without_exceptions(void* context, Body body) {
   try {
     return body(store);
   } catch (const std::exception& error) {
-    store.failure = error.what();
-    store.failure.erase(std::min(store.failure.find("\nException raised from"), store.failure.size()));
+    store.failure = text_of(error);
     return -EIO;
   }
 }
@@ -78,7 +77,7 @@ int store_get(void* context, const char* key, void* value, std::size_t size) {
 
 }  // namespace
 
-GroupHandle::GroupHandle(const Store& store, int rank, int size) {
+GroupHandle::GroupHandle(const Store& store, int rank, int size) : size_(size) {
   StoreContext context{store, {}, {}, {}};
   const shmemx_group_store_t calls{&context, &store_set, &store_get};
   if (shmemx_group_create(&calls, rank, size, &group_) != 0) {
@@ -99,14 +98,67 @@ std::string GroupHandle::missing() const {
   return text[0] != '\0' ? std::string("it waits for ") + text.data() : "all ranks have begun it";
 }
 
-std::string run(const GroupHandle& group, const Call& call) {
+namespace {
+
+int make(const GroupHandle& group, const Call& call) {
   const shmemx_group_call_t raw{
       call.kind,           call.type,      call.operation,
       call.root,           call.bytes,     static_cast<std::uint64_t>(std::chrono::nanoseconds(call.timeout).count()),
       call.from.data(),    call.to.data(), call.from_bytes.data(),
       call.to_bytes.data()};
-  const int error = shmemx_group_run_signed(group.get(), &raw, call.signature);
-  return error == 0 ? "" : failure_text(call.name, error, call.timeout);
+  return shmemx_group_run_signed(group.get(), &raw, call.signature);
+}
+
+using Said = std::array<char, 160>;  // ends with a zero unless it is full
+
+/// "rank 0: Float [2, 3]; rank 1: Float [3, 2]": the first rank of each text, up to a few. "": all say the same.
+std::string different_texts(const std::vector<Said>& all) {
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> texts;
+  std::string different;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    std::string text(all[rank].begin(), std::find(all[rank].begin(), all[rank].end(), '\0'));
+    if (texts.size() < kMost && std::find(texts.begin(), texts.end(), text) == texts.end()) {
+      different += (texts.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": " + (text.empty() ? "none" : text);
+      texts.push_back(std::move(text));
+    }
+  }
+  return texts.size() > 1 ? different : "";
+}
+
+/// Collective: after a call that was refused on all ranks, what each of them says of its own. An addition to a message
+/// in parentheses.
+std::string said_of_calls(const GroupHandle& group, std::chrono::milliseconds timeout, const Describe& describe) {
+  const std::string mine = describe ? describe() : "";
+  Said said{};
+  mine.copy(said.data(), said.size());
+  std::vector<Said> all(static_cast<std::size_t>(group.size()));
+  Call call;
+  call.kind = SHMEMX_GROUP_ALLGATHER;
+  call.bytes = said.size();
+  call.timeout = timeout;
+  call.from = {said.data()};
+  for (Said& one : all) {
+    call.to.push_back(one.data());
+  }
+  const std::string others = make(group, call) == 0 ? different_texts(all) : "";
+  const std::string here = mine.empty() ? "" : "here " + mine;
+  const std::string text = here + (here.empty() || others.empty() ? "" : "; ") + others;
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+/// The error of a call. All ranks get -EINVAL, or none: it comes after the exchange by which they compare their calls.
+std::string failure_on_all(const GroupHandle& group, const char* name, int error, std::chrono::milliseconds timeout,
+                           const Describe& describe) {
+  const std::string text = failure_text(name, error, timeout);
+  return error == -EINVAL ? text + said_of_calls(group, timeout, describe) : text;
+}
+
+}  // namespace
+
+std::string run(const GroupHandle& group, const Call& call, const Describe& describe) {
+  const int error = make(group, call);
+  return error == 0 ? "" : failure_on_all(group, call.name, error, call.timeout, describe);
 }
 
 std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
@@ -114,17 +166,23 @@ std::string allocate(const GroupHandle& group, const char* name, std::size_t byt
   shmemx_group_memory_t* made = nullptr;
   const auto limit = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count());
   if (const int error = shmemx_group_allocate(group.get(), bytes, limit, &made); error != 0) {
-    std::string text = failure_text(name, error, timeout);
+    const auto describe = [bytes] { return std::to_string(bytes) + " bytes of symmetric memory"; };
+    std::string text = failure_on_all(group, name, error, timeout, describe);
     if (error == -ENOTSUP) {  // before any exchange: other ranks may wait in another call
       Call refused;
       refused.kind = kNoCall;
       refused.timeout = timeout;
-      run(group, refused);
+      run(group, refused, [] { return "it asks for symmetric memory, which a group on several nodes does not have"; });
     }
     return text;
   }
   memory = std::make_shared<GroupMemory>(made);
   return "";
+}
+
+std::string text_of(const std::exception& error) {
+  const std::string text = error.what();
+  return text.empty() ? "an exception without a text" : text.substr(0, text.find("\nException raised from"));
 }
 
 std::string failure_text(const char* name, int error, std::chrono::milliseconds timeout) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,12 +33,17 @@ class GroupHandle {
   ~GroupHandle();
 
   [[nodiscard]] shmemx_group_t* get() const { return group_; }
+  [[nodiscard]] int size() const { return size_; }
   /// Which ranks have not begun the call that is running: the end of a sentence. "": this is not known.
   [[nodiscard]] std::string missing() const;
 
  private:
   shmemx_group_t* group_ = nullptr;
+  const int size_;
 };
+
+/// What a rank says of its call if the ranks' calls differ, such as the shape of its tensor. It need not be there.
+using Describe = std::function<std::string()>;
 
 /// Instead of a shmemx_group_kind, by a rank that cannot make the call that is due: it fails on all ranks.
 constexpr int kNoCall = -1;
@@ -58,7 +64,7 @@ struct Call {
   std::vector<std::uint64_t> to_bytes{};
 };
 /// "", or why it failed.
-std::string run(const GroupHandle& group, const Call& call);
+std::string run(const GroupHandle& group, const Call& call, const Describe& describe = {});
 
 /// Symmetric memory of a group, which it may outlive.
 class GroupMemory {
@@ -76,6 +82,9 @@ class GroupMemory {
 /// Collective. "", or why it failed.
 std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
                      std::shared_ptr<GroupMemory>& memory);
+
+/// Of torch's exceptions without the stack; never empty.
+std::string text_of(const std::exception& error);
 
 /// The text of an exception about a failed call, from its negative errno and shmemx_error_text().
 std::string failure_text(const char* name, int error, std::chrono::milliseconds timeout);

@@ -116,6 +116,21 @@ void cut(std::vector<Pointer>& buffers, const std::vector<std::uint64_t>& parts)
 
 }  // namespace
 
+namespace {
+
+/// Of the exception that is handled.
+std::string current_text() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return text_of(error);
+  } catch (...) {
+    return "an exception of another kind";
+  }
+}
+
+}  // namespace
+
 ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                      std::chrono::milliseconds timeout)
     : SHMEM_TORCH_BASE(rank, size),
@@ -134,6 +149,7 @@ WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const 
 void ProcessGroupShmem::tell_refused(const char* name, std::chrono::milliseconds timeout) {
   calls_.fetch_add(1, std::memory_order_relaxed);
   auto call = std::make_shared<TensorCall>(name, kNoCall, timeout_of(timeout));
+  call->say(current_text());
   QueuedWork::give({rank_, c10d::OpType::UNKNOWN, name}, {}, {}, engine_,
                    [call = std::move(call), group = &engine_->group] { return call->make(*group); });
   engine_->queue.hurry();  // nobody waits for it

@@ -194,6 +194,7 @@ void TensorCall::sign(std::int64_t value) {
 void TensorCall::expect(const std::vector<at::Tensor>& tensors) {
   expect_type_of(tensors.front());
   call.bytes = bytes_of(tensors.front());
+  like_ = tensors;
   for (const at::Tensor& tensor : tensors) {
     sign(static_cast<std::int64_t>(tensor.scalar_type()));
     sign(tensor.dim());
@@ -205,7 +206,7 @@ void TensorCall::expect(const std::vector<at::Tensor>& tensors) {
 
 void TensorCall::expect_type_of(const at::Tensor& tensor) {
   call.type = type_of(tensor);
-  like_ = tensor;
+  like_ = {tensor};
   sign(static_cast<std::int64_t>(tensor.scalar_type()));
 }
 
@@ -221,10 +222,19 @@ void TensorCall::combine(const std::vector<at::Tensor>& tensors, int operation) 
   }
 }
 
+/// "Float [2, 3], Float [4]", or why there is no call.
+std::string TensorCall::description() const {
+  std::string text = reason_;
+  for (const at::Tensor& tensor : like_) {
+    text += (text.empty() ? "" : ", ") + text_of(tensor);
+  }
+  return text;
+}
+
 std::string TensorCall::make(const GroupHandle& group) {
-  std::string failure = run(group, call);
+  std::string failure = run(group, call, [this] { return description(); });
   if (!failure.empty()) {
-    return like_.defined() ? failure + " (here " + text_of(like_) + ")" : failure;
+    return failure;
   }
   for (auto& [to, from] : copies_) {
     to.copy_(from);

@@ -40,6 +40,8 @@ class TensorCall {
   void expect_type_of(const at::Tensor& tensor);
   /// Throws unless these elements can be combined so.
   void combine(const std::vector<at::Tensor>& tensors, int operation);
+  /// This rank cannot make its call, for that reason.
+  void say(std::string reason) { reason_ = std::move(reason); }
   /// Makes the call, and then the copies. "", or why it failed.
   std::string make(const GroupHandle& group);
 
@@ -49,7 +51,10 @@ class TensorCall {
   void sign(std::int64_t value);
   at::Tensor buffer_for(const std::vector<at::Tensor>& tensors);
 
-  at::Tensor like_;  // what messages say of this rank
+  [[nodiscard]] std::string description() const;
+
+  std::vector<at::Tensor> like_;  // of these messages speak
+  std::string reason_;            // or of this
   std::vector<at::Tensor> kept_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;                  // afterwards: to the first from the second
   std::vector<std::pair<std::vector<at::Tensor>, at::Tensor>> scattered_;  // likewise

@@ -306,6 +306,10 @@ class Failures(RanksTest):
             for text, part in zip(texts, parts + ["alltoall"], strict=True):
                 self.assertIn("rank 1", text)
                 self.assertIn(part, text)
+            self.assertIn("rank 0: Float [3, 2]; rank 1: Float [2, 3]", texts[5])
+            self.assertIn("rank 0: Float [2], Float [4]; rank 1: Float [3], Float [3]", texts[6])
+            self.assertIn("rank 0: ComplexFloat [4]; rank 1: ComplexDouble [2]", texts[7])
+            self.assertIn("rank 0: Float [4]; rank 1: Int [4]", texts[8])
 
     def test_messages_that_differ_raise_on_both_ranks(self):
         for nodes in (1, 2):
@@ -398,6 +402,8 @@ class Failures(RanksTest):
                         self.assertLess(took, 5)
                         if rank != 1 and "several nodes" not in text:
                             self.assertIn("rank 1 cannot make this call", text)
+                            reason = results[1][call][0]
+                            self.assertIn("rank 1: " + ("Float" if "here" in reason else reason[:80]), text)
 
     def test_sparse_tensors_of_other_shapes_raise_on_all(self):
         for nodes in (1, 2):
