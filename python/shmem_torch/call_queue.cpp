@@ -55,25 +55,21 @@ struct CallQueue::State {
 };
 
 void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
-  CallPointer call = std::move(calls.front());
+  const CallPointer call = std::move(calls.front());
   calls.pop_front();
   making = true;
   lock.unlock();
   const std::string error = outcome_of(*call);
   call->make = nullptr;
-  auto tell = std::exchange(call->ended, nullptr);
-  if (tell) {
+  if (auto tell = std::exchange(call->ended, nullptr); tell) {
     tell(error);
   }
+  // What the call has kept has gone now, before a waiter returns, which may then expect its group to end. With it the
+  // queue may go: not under its mutex.
   lock.lock();
   making = false;
   call->over = true;
   ended.notify_all();
-  // What the call has kept may go now, and with it perhaps the queue: not under its mutex.
-  lock.unlock();
-  call.reset();
-  tell = nullptr;
-  lock.lock();
 }
 
 /// Until there is a call that no thread waits for.

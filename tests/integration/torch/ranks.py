@@ -26,10 +26,11 @@ torch.set_num_threads(1)
 LIMIT = datetime.timedelta(seconds=60)
 
 
-def _rank(body, rank, size, folder, results, timeout, node):
+def _rank(body, rank, size, folder, results, timeout, node, prepare):
     if node is not None:
         os.environ["SHMEM_HOST_ID"] = node
     try:
+        prepare()
         dist.init_process_group(
             "shmem", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout
         )
@@ -45,15 +46,15 @@ def _rank(body, rank, size, folder, results, timeout, node):
 
 
 class RanksTest(unittest.TestCase):
-    def on_ranks(self, size, body, dead=(), timeout=LIMIT, nodes=1):
+    def on_ranks(self, size, body, dead=(), timeout=LIMIT, nodes=1, prepare=lambda: None):
         """Calls body(rank, size) on all ranks; returns what they return. Those in `dead` end without a result. The ranks
-        are on one node, or take themselves to be on several."""
+        are on one node, or take themselves to be on several. Each calls prepare() before it makes the group."""
         context = multiprocessing.get_context("fork")
         results = context.Queue()
         with tempfile.TemporaryDirectory() as folder:
             node = [None if nodes == 1 else f"node-{rank % nodes}" for rank in range(size)]
             ranks = [
-                context.Process(target=_rank, args=(body, rank, size, folder, results, timeout, node[rank]))
+                context.Process(target=_rank, args=(body, rank, size, folder, results, timeout, node[rank], prepare))
                 for rank in range(size)
             ]
             for process in ranks:
