@@ -24,18 +24,17 @@ std::exception_ptr exception_of(const std::string& error) {
                            " ms that was given to wait()" + (awaited.empty() ? "" : ": " + awaited));
 }
 
-/// What a message needs until it is over, whoever still knows of it.
-struct MessageMemory {
-  at::Tensor tensor;
-  at::Tensor flat;
-  bool copies;
-};
-
-void end_message(void* context) {
-  const std::unique_ptr<MessageMemory> memory(static_cast<MessageMemory*>(context));
-  if (memory->copies) {
-    memory->tensor.detach().copy_(memory->flat);
+/// To `future`, what has come of a call.
+void complete(c10::ivalue::Future& future, const std::vector<at::Tensor>& results, const std::exception_ptr& failure) {
+  if (failure) {
+    future.setError(failure);
+  } else {
+    future.markCompleted(at::IValue(results));
   }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors() {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
 }
 
 }  // namespace
@@ -68,10 +67,8 @@ void QueuedWork::settle() {
       failure = exception_;
     }
   }
-  if (future && failure) {
-    future->setError(failure);
-  } else if (future) {
-    future->markCompleted(at::IValue(results_));
+  if (future) {
+    complete(*future, results_, failure);
   }
 }
 
@@ -93,7 +90,7 @@ bool QueuedWork::wait(std::chrono::milliseconds timeout) {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
-  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  auto future = future_of_tensors();
   {
     const std::scoped_lock lock(mutex_);
     if (future_) {
@@ -106,38 +103,84 @@ c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
   return future;
 }
 
+/// What a message needs until it is over, whoever still knows of it, and what its work says of it. It does not keep the
+/// group, whose threads may be the last to have it.
+struct MessageWork::State {
+  const WorkInfo info;
+  const Request request;
+  const at::Tensor tensor;
+  at::Tensor flat{};
+  shmemx_group_message_t* message = nullptr;  // constant once the work has been made
+  std::mutex mutex{};
+  bool over = false;                                    // guarded by mutex, as the next
+  c10::intrusive_ptr<c10::ivalue::Future> future = {};  // once somebody has asked for it
+
+  State(const WorkInfo& of, const Request& what, at::Tensor data)
+      : info(of), request(what), tensor(std::move(data)), flat(tensor) {
+    if (!tensor.is_contiguous()) {
+      flat = request.sends ? tensor.detach().contiguous()
+                           : at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { shmemx_group_message_free(message); }
+
+  int post(const Engine& engine, void* context);
+  /// Called by the library, once.
+  void end();
+  [[nodiscard]] std::exception_ptr failure(int error) const { return exception_of(error == 0 ? "" : text_of(error)); }
+  /// Why the message has failed.
+  [[nodiscard]] std::string text_of(int error) const;
+  /// The other end, for messages.
+  [[nodiscard]] std::string peer_text() const;
+  /// REQUIRES: the message is over.
+  void complete_future() const { complete(*future, {tensor}, failure(shmemx_group_message_test(message))); }
+};
+
+int MessageWork::State::post(const Engine& engine, void* context) {
+  const shmemx_group_done_t ended = [](void* of) {
+    const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(of));
+    (*state)->end();
+  };
+  const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
+  const auto timeout = static_cast<std::uint64_t>(std::chrono::nanoseconds(request.timeout).count());
+  void* const data = flat.data_ptr();
+  const std::uint32_t type = message_type_of(tensor.scalar_type());
+  shmemx_group_t* const group = engine.group.get();
+  return request.sends ? shmemx_group_send_typed(group, data, bytes, type, request.peer, request.tag, timeout, ended,
+                                                 context, &message)
+                       : shmemx_group_receive_typed(group, data, bytes, type, request.peer, request.tag, timeout, ended,
+                                                    context, &message);
+}
+
+void MessageWork::State::end() {
+  if (!request.sends && !tensor.is_contiguous()) {
+    tensor.detach().copy_(flat);
+  }
+  {
+    const std::scoped_lock lock(mutex);
+    over = true;
+    if (!future) {
+      return;
+    }
+  }
+  complete_future();
+}
+
 MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const Request& request,
                          std::shared_ptr<Engine> engine)
     : Work(info.rank, info.type, info.title, std::vector<at::Tensor>{tensor}),
       engine_(std::move(engine)),
-      title_(info.title),
-      dtype_(tensor.scalar_type()),
-      request_(request) {
-  const bool copies = !tensor.is_contiguous();
-  at::Tensor flat = tensor;
-  if (copies) {
-    flat =
-        request.sends ? tensor.detach().contiguous() : at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+      state_(std::make_shared<State>(info, request, tensor)) {
+  auto context = std::make_unique<std::shared_ptr<State>>(state_);
+  if (const int error = state_->post(*engine_, context.get()); error != 0) {
+    throw std::invalid_argument(failure_text(info.title, error, request.timeout));
   }
-  auto memory = std::make_unique<MessageMemory>(MessageMemory{tensor, flat, copies && !request.sends});
-  const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
-  const auto timeout = static_cast<std::uint64_t>(std::chrono::nanoseconds(request.timeout).count());
-  void* const data = flat.data_ptr();
-  const std::uint32_t type = message_type_of(dtype_);
-  shmemx_group_t* const group = engine_->group.get();
-  const int error = request.sends ? shmemx_group_send_typed(group, data, bytes, type, request.peer, request.tag,
-                                                            timeout, &end_message, memory.get(), &message_)
-                                  : shmemx_group_receive_typed(group, data, bytes, type, request.peer, request.tag,
-                                                               timeout, &end_message, memory.get(), &message_);
-  if (error != 0) {
-    throw std::invalid_argument(failure_text(title_, error, request.timeout));
-  }
-  static_cast<void>(memory.release());  // end_message's
+  static_cast<void>(context.release());  // the message's
 }
 
-MessageWork::~MessageWork() {
-  shmemx_group_message_free(message_);
-}
+MessageWork::~MessageWork() = default;
 
 void MessageWork::settle(int error) {
   {
@@ -146,31 +189,31 @@ void MessageWork::settle(int error) {
       return;
     }
   }
-  finish(exception_of(error == 0 ? "" : failure_of(error)));
+  finish(state_->failure(error));
 }
 
-std::string MessageWork::failure_of(int error) const {
+std::string MessageWork::State::text_of(int error) const {
   if (error != -EPROTOTYPE) {
-    return failure_text(title_, error, request_.timeout);
+    return failure_text(info.title, error, request.timeout);
   }
-  const std::string mine = dtype_name(dtype_);
-  const std::string theirs = dtype_name(dtype_of_message(shmemx_group_message_peer_type(message_)));
-  const std::string peer = std::to_string(sourceRank());
-  const std::string who =
-      request_.sends
-          ? "rank " + std::to_string(rank_) + " sends " + mine + ", and rank " + peer + " receives it as " + theirs
-          : "rank " + peer + " sends " + theirs + ", and rank " + std::to_string(rank_) + " receives it as " + mine;
-  return std::string(title_) + ": " + who + " (tag " + std::to_string(request_.tag) +
+  const std::string mine = dtype_name(tensor.scalar_type());
+  const std::string theirs = dtype_name(dtype_of_message(shmemx_group_message_peer_type(message)));
+  const std::string here = std::to_string(info.rank);
+  const std::string peer = std::to_string(shmemx_group_message_source(message));
+  const std::string who = request.sends
+                              ? "rank " + here + " sends " + mine + ", and rank " + peer + " receives it as " + theirs
+                              : "rank " + peer + " sends " + theirs + ", and rank " + here + " receives it as " + mine;
+  return std::string(info.title) + ": " + who + " (tag " + std::to_string(request.tag) +
          "); give both ranks tensors of one dtype";
 }
 
-std::string MessageWork::peer_text() const {
-  return (request_.peer < 0 ? std::string("any rank") : "rank " + std::to_string(request_.peer)) + " (tag " +
-         std::to_string(request_.tag) + ")";
+std::string MessageWork::State::peer_text() const {
+  return (request.peer < 0 ? std::string("any rank") : "rank " + std::to_string(request.peer)) + " (tag " +
+         std::to_string(request.tag) + ")";
 }
 
 bool MessageWork::isCompleted() {
-  const int error = shmemx_group_message_test(message_);
+  const int error = shmemx_group_message_test(state_->message);
   if (error == -EAGAIN) {
     return false;
   }
@@ -185,12 +228,12 @@ bool MessageWork::isSuccess() const {
 
 bool MessageWork::wait(std::chrono::milliseconds timeout) {
   if (timeout == kNoTimeout || timeout.count() < 0) {
-    settle(shmemx_group_message_wait(message_));
+    settle(shmemx_group_message_wait(state_->message));
   } else {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (!isCompleted()) {
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw_timeout(title_, timeout, "it waits for " + peer_text());
+        throw_timeout(state_->info.title, timeout, "it waits for " + state_->peer_text());
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
@@ -202,7 +245,27 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
 }
 
 int MessageWork::sourceRank() const {
-  return shmemx_group_message_source(message_);
+  return shmemx_group_message_source(state_->message);
+}
+
+std::vector<at::Tensor> MessageWork::result() {
+  return {state_->tensor};
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> MessageWork::getFuture() {
+  bool is_over = false;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (state_->future) {
+      return state_->future;
+    }
+    state_->future = future_of_tensors();
+    is_over = state_->over;
+  }
+  if (is_over) {
+    state_->complete_future();
+  }
+  return state_->future;
 }
 
 #if TORCH_VERSION_MAJOR >= 2

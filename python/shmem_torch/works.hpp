@@ -80,19 +80,15 @@ class MessageWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override { wait(); }
   int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
+  struct State;
   void settle(int error);
-  /// Says why the message has failed.
-  [[nodiscard]] std::string failure_of(int error) const;
-  /// The other end, for messages.
-  [[nodiscard]] std::string peer_text() const;
 
   const std::shared_ptr<Engine> engine_;
-  const char* title_;
-  const at::ScalarType dtype_;
-  const Request request_;
-  shmemx_group_message_t* message_ = nullptr;
+  const std::shared_ptr<State> state_;  // the message's, too
 };
 
 #if TORCH_VERSION_MAJOR >= 2
@@ -107,7 +103,6 @@ class JoinedWork final : public c10d::Work {
   /// Throws the failure of the first call that has failed.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override { wait(); }
-  /// REQUIRES: no message is among them.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:

@@ -228,6 +228,29 @@ def messages(rank, size):
         work.wait()
 
 
+def futures_of_messages(rank, size):
+    right, left = (rank + 1) % size, (rank - 1) % size
+    for count in (3, 500_000):
+        got = torch.zeros(2, count)[:, ::2]  # of a view, which is written before the future completes
+        results = []
+        received = dist.irecv(got, left).get_future()
+        after = received.then(lambda one: results.append(one.value()[0].clone()))
+        work = dist.isend(values(rank, got.numel(), torch.float32), right)
+        sent = work.get_future()
+        del work
+        assert torch.equal(sent.wait()[0], values(rank, got.numel(), torch.float32))
+        after.wait()
+        same(results[0].flatten(), values(left, got.numel(), torch.float32), "a message by its future")
+        assert received.done() and received.value()[0].data_ptr() == got.data_ptr()
+    # Asked for once it is over; nobody waits for it by another call.
+    got = torch.zeros(1)
+    work = dist.irecv(got, left)
+    dist.send(torch.ones(1), right) if rank == 0 else None
+    work.wait()
+    dist.send(torch.ones(1), right) if rank != 0 else None
+    assert work.get_future().done() and work.get_future().wait()[0][0] == 1
+
+
 def groups(rank, size):
     """Groups over subsets, made and dropped in any order."""
     pairs = [dist.new_group([i, (i + 1) % size]) for i in range(size)] if size > 2 else []
@@ -302,7 +325,8 @@ def grouped(rank, size):
 
 class Collectives(RanksTest):
     def run_all(self, size):
-        bodies = [all_reduce, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages, groups]
+        bodies = [all_reduce, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages]
+        bodies += [futures_of_messages, groups]
 
         def body(rank, size):
             for one in bodies:

@@ -211,6 +211,34 @@ def wrong_on_rank_one(rank, size):
     return outcomes
 
 
+def failed_futures(rank, size):
+    """What futures of calls that fail raise: asked for before the call is over and afterwards."""
+    texts = []
+
+    def text_in(future):
+        try:
+            future.value()
+        except RuntimeError as error:
+            return str(error)
+        return "nothing was raised"
+
+    for wait_first in (False, True):
+        call = dist.all_reduce(torch.zeros(2 + rank), async_op=True)
+        sent = dist.isend(torch.zeros(2), 1 - rank)
+        received = dist.irecv(torch.zeros(2, dtype=torch.int32), 1 - rank)
+        for work in (call, sent, received):
+            if wait_first:
+                texts.append(text_of(work.wait))
+            future = work.get_future()
+            after = future.then(text_in)
+            raising = future.then(lambda one: one.value())
+            del work
+            texts += [text_of(future.wait), after.wait(), text_of(raising.wait)]
+        del call, sent, received
+    dist.barrier()
+    return texts
+
+
 def sparse_of_other_shapes(rank, size):
     text = text_of(lambda: dist.all_reduce(torch.ones(3 + rank).to_sparse()))
     dist.barrier()
@@ -404,6 +432,13 @@ class Failures(RanksTest):
                             self.assertIn("rank 1 cannot make this call", text)
                             reason = results[1][call][0]
                             self.assertIn("rank 1: " + ("Float" if "here" in reason else reason[:80]), text)
+
+    def test_futures_of_failed_calls_raise(self):
+        for nodes in (1, 2):
+            for texts in self.on_ranks(2, failed_futures, nodes=nodes):
+                self.assertEqual(len(texts), 3 * (3 + 4))
+                for text in texts:
+                    self.assertRegex(text, "the calls differ: .*rank 1|rank . sends float32, and rank . receives it as int32")
 
     def test_sparse_tensors_of_other_shapes_raise_on_all(self):
         for nodes in (1, 2):
