@@ -23,16 +23,22 @@ def same(got, expected, what):
     assert torch.equal(got, expected), f"{what}: {got} is not {expected}"
 
 
+def combined(parts, dtype):
+    """What each operation makes of whole numbers as that dtype."""
+    expected = {dist.ReduceOp.SUM: parts.sum(0), dist.ReduceOp.PRODUCT: parts.prod(0)}
+    expected |= {dist.ReduceOp.MIN: parts.amin(0), dist.ReduceOp.MAX: parts.amax(0)}
+    if dtype in WHOLE:
+        band, bor, bxor = parts[0].clone(), parts[0].clone(), parts[0].clone()
+        for part in parts[1:]:
+            band, bor, bxor = band & part, bor | part, bxor ^ part
+        expected |= {dist.ReduceOp.BAND: band, dist.ReduceOp.BOR: bor, dist.ReduceOp.BXOR: bxor}
+    return expected
+
+
 def all_reduce(rank, size):
     for dtype in REAL + WHOLE:
         parts = torch.stack([values(i, 70, torch.int64) for i in range(size)])
-        expected = {dist.ReduceOp.SUM: parts.sum(0), dist.ReduceOp.PRODUCT: parts.prod(0)}
-        expected |= {dist.ReduceOp.MIN: parts.amin(0), dist.ReduceOp.MAX: parts.amax(0)}
-        if dtype in WHOLE:
-            band, bor, bxor = parts[0].clone(), parts[0].clone(), parts[0].clone()
-            for part in parts[1:]:
-                band, bor, bxor = band & part, bor | part, bxor ^ part
-            expected |= {dist.ReduceOp.BAND: band, dist.ReduceOp.BOR: bor, dist.ReduceOp.BXOR: bxor}
+        expected = combined(parts, dtype)
         for operation, result in expected.items():
             tensor = values(rank, 70, dtype)
             dist.all_reduce(tensor, operation)
@@ -51,6 +57,78 @@ def all_reduce(rank, size):
     pair = torch.complex(values(rank, 9, torch.float32), values(rank + 1, 9, torch.float32))
     dist.all_reduce(pair)
     same(pair.real.contiguous(), sum(values(i, 9, torch.float32) for i in range(size)), "all_reduce of complex")
+
+
+def reductions(rank, size):
+    """Of all kinds, operations and dtypes. Each rank gives a row for each rank."""
+    for dtype in REAL + WHOLE:
+        given = torch.stack([torch.stack([values(i + 2 * j, 70, torch.int64) for j in range(size)]) for i in range(size)])
+        expected = {operation: one.to(dtype) for operation, one in combined(given, dtype).items()}
+        if dtype in REAL:
+            expected[dist.ReduceOp.AVG] = (given.sum(0).double() / size).to(dtype)
+        mine = given[rank].to(dtype)
+        for operation, result in expected.items():
+            check = torch.testing.assert_close if operation == dist.ReduceOp.AVG else same_values
+            for root in (0, size - 1):
+                tensor = mine.clone()
+                dist.reduce(tensor, root, operation)
+                check(tensor, result if rank == root else mine)
+            output = torch.zeros(70, dtype=dtype)
+            dist.reduce_scatter(output, list(mine.unbind()), operation)
+            check(output, result[rank])
+            output = torch.zeros(70, dtype=dtype)
+            dist.reduce_scatter_tensor(output, mine.flatten(), operation)
+            check(output, result[rank])
+            tensors = [mine[0].clone(), mine.clone()]
+            dist.all_reduce_coalesced(tensors, operation)
+            check(tensors[0], result[0])
+            check(tensors[1], result)
+    for dtype in (*REAL, *WHOLE, torch.bool, torch.complex64, torch.complex128):
+        mine = values(rank, 70, torch.int64).to(dtype)
+        output = torch.zeros(70 * size, dtype=dtype)
+        dist.all_gather_into_tensor(output, mine)
+        same(output, torch.cat([values(i, 70, torch.int64).to(dtype) for i in range(size)]), "all_gather_into_tensor")
+        output = torch.zeros(size, 3, dtype=dtype)
+        dist.all_to_all_single(output, values(rank, 3 * size, torch.int64).to(dtype).reshape(size, 3))
+        expected = [values(i, 3 * size, torch.int64).to(dtype).reshape(size, 3)[rank] for i in range(size)]
+        same(output, torch.stack(expected), "all_to_all_single")
+    for dtype in (torch.complex64, torch.complex128):
+        numbers = [torch.complex(values(i, 6, torch.float64), values(i + 1, 6, torch.float64)).to(dtype) for i in range(size)]
+        tensor = numbers[rank].clone()
+        dist.reduce(tensor, 0)
+        same(tensor, sum(numbers) if rank == 0 else numbers[rank], "reduce of complex")
+        output = torch.zeros(6, dtype=dtype)
+        dist.reduce_scatter(output, [numbers[rank]] * size)
+        same(output, sum(numbers), "reduce_scatter of complex")
+        # PyTorch 2 gives it as pairs.
+        dist.reduce_scatter_tensor(output, torch.cat([numbers[rank]] * size))
+        same(output, sum(numbers), "reduce_scatter_tensor of complex")
+
+
+def same_values(got, expected):
+    same(got, expected, "a reduction")
+
+
+def newer_dtypes(rank, size):
+    """Types that only newer versions of torch have: moved, but not combined."""
+    for name in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"):
+        if not hasattr(torch, name):
+            continue
+        bits = values(rank, 48, torch.uint8)
+        mine = bits.view(getattr(torch, name))
+        outputs = [torch.zeros(48, dtype=torch.uint8).view(mine.dtype) for _ in range(size)]
+        dist.all_gather(outputs, mine)
+        for i, output in enumerate(outputs):
+            same(output.view(torch.uint8), values(i, 48, torch.uint8), f"all_gather of {name}")
+        dist.broadcast(mine, 0)
+        same(mine.view(torch.uint8), values(0, 48, torch.uint8), f"broadcast of {name}")
+        try:
+            dist.all_reduce(mine)
+        except (RuntimeError, ValueError) as error:
+            assert "cannot be combined" in str(error), error
+        else:
+            raise AssertionError(f"{name} was summed")
+        dist.barrier()
 
 
 def rounding(rank, size):
@@ -80,6 +158,7 @@ def strides(rank, size):
     dist.all_gather(outputs, torch.arange(24.0)[::2] + rank)
     for i, output in enumerate(outputs):
         same(output.contiguous(), torch.arange(24.0)[::2] + i, "all_gather to views")
+    views_of_each_call(rank, size)
     column = torch.zeros(6, 4)[:, 1]
     if rank == 0:
         dist.send(torch.arange(12.0)[::2], 1)
@@ -90,6 +169,56 @@ def strides(rank, size):
     dist.all_reduce(parameter.data)
     dist.broadcast(parameter, 1)
     assert (parameter == size * (size - 1) / 2).all()
+
+
+def views_of_each_call(rank, size):
+    def view(tensor):
+        """The same elements, spread out."""
+        base = torch.full((*tensor.shape, 2), -1.0)
+        spread = base[..., 0]
+        spread.copy_(tensor)
+        bases.append(base)
+        return spread
+
+    for count in (12, 30_000):
+        bases = []
+        parts = [values(i, count, torch.float32) for i in range(size)]
+        whole = torch.cat(parts).reshape(size, count)
+        blocks = [values(rank + i, count, torch.float32) for i in range(size)]  # for rank i
+        total = sum(parts)
+        got = view(parts[rank])
+        dist.broadcast(got, size - 1)
+        same(got, parts[size - 1], "broadcast of a view")
+        got = view(parts[rank])
+        dist.reduce(got, 0)
+        same(got, total if rank == 0 else parts[rank], "reduce of a view")
+        got = view(torch.zeros(size, count))
+        dist.all_gather_into_tensor(got, view(parts[rank]))
+        same(got, whole, "all_gather_into_tensor to a view")
+        got = [view(torch.zeros(count)) for _ in range(size)]
+        dist.gather(view(parts[rank]), got if rank == 0 else None, 0)
+        same(torch.stack(got), whole if rank == 0 else torch.zeros(size, count), "gather to views")
+        got = view(torch.zeros(count))
+        dist.scatter(got, [view(one) for one in blocks] if rank == 0 else None, 0)
+        same(got, values(rank, count, torch.float32), "scatter of views")
+        got = view(torch.zeros(count))
+        dist.reduce_scatter(got, [view(one) for one in parts])
+        same(got, size * parts[rank], "reduce_scatter of views")
+        got = view(torch.zeros(count))
+        dist.reduce_scatter_tensor(got, view(whole))
+        same(got, size * parts[rank], "reduce_scatter_tensor of a view")
+        expected = torch.stack([values(i + rank, count, torch.float32) for i in range(size)])
+        got = view(torch.zeros(size, count))
+        dist.all_to_all_single(got, view(torch.stack(blocks)))
+        same(got, expected, "all_to_all_single of a view")
+        got = [view(torch.zeros(count)) for _ in range(size)]
+        dist.all_to_all(got, [view(one) for one in blocks])
+        same(torch.stack(got), expected, "all_to_all of views")
+        got = [[view(torch.zeros(count)), view(torch.zeros(2))] for _ in range(size)]
+        dist.all_gather_coalesced(got, [view(parts[rank]), view(torch.full((2,), float(rank)))])
+        same(torch.stack([one for one, _ in got]), whole, "all_gather_coalesced of views")
+        same(torch.stack([one for _, one in got])[:, 0], torch.arange(float(size)), "all_gather_coalesced of views")
+        assert all((base[..., 1] == -1).all() for base in bases), "a view's neighbours were changed"
 
 
 def moving(rank, size):
@@ -325,7 +454,7 @@ def grouped(rank, size):
 
 class Collectives(RanksTest):
     def run_all(self, size):
-        bodies = [all_reduce, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages]
+        bodies = [all_reduce, reductions, newer_dtypes, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages]
         bodies += [futures_of_messages, groups]
 
         def body(rank, size):
@@ -341,7 +470,7 @@ class Collectives(RanksTest):
         self.run_all(4)
 
     def test_one_rank(self):
-        self.on_ranks(1, lambda rank, size: (all_reduce(rank, size), moving(rank, size), objects(rank, size)))
+        self.on_ranks(1, lambda rank, size: (all_reduce(rank, size), reductions(rank, size), moving(rank, size), objects(rank, size)))
 
 
 if __name__ == "__main__":
