@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from ranks import RanksTest, dist
 
+import shmem_kv
 import shmem_torch
 
 COUNT = 300_000  # more than a stage takes at once
@@ -182,6 +183,54 @@ def between_libraries(rank, size):
     same(torch.tensor(array), sum(part(i) for i in range(size)))
 
 
+def small_floats(rank, size):
+    """bfloat16, and float8 where torch has it: moved where they are, and shared with NumPy and shmem_kv."""
+    names = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+    for dtype in (getattr(torch, name) for name in names if hasattr(torch, name)):
+        tensor = shmem_torch.empty((300, 1000), dtype)
+        bits = tensor.view(torch.uint8)
+        assert tensor.dtype == dtype and tensor.shape == (300, 1000) and (bits == 0).all()
+        expected = part(1, bits.numel(), torch.uint8).reshape(bits.shape)
+        bits.copy_(part(rank, bits.numel(), torch.uint8).reshape(bits.shape))
+        direct(lambda: dist.broadcast(tensor, 1))
+        same(bits, expected)
+        array = np.from_dlpack(bits)  # NumPy does not write to it
+        same(torch.tensor(array), expected)
+        bits[0, 0] = 77
+        back = torch.from_dlpack(torch.utils.dlpack.to_dlpack(bits)).view(dtype)
+        assert back.data_ptr() == tensor.data_ptr() and back.view(torch.uint8)[0, 0] == 77
+        # PyTorch 2.6 has no DLPack of float8.
+        if dtype == torch.bfloat16:
+            shared = shmem_kv.from_dlpack(tensor)
+            assert shared.dtype == "bfloat16" and shared.shape == (300, 1000)
+            back = shmem_kv.to_torch(shared)
+            assert back.dtype == dtype and back.data_ptr() == tensor.data_ptr()
+        del tensor, bits
+        dist.barrier()
+        assert array[0, 0] == 77  # shares the memory, which stays
+        direct(lambda: dist.broadcast(back, 0))
+
+
+def as_a_cache(rank, size):
+    """Blocks in a tensor of a group are a cache of shmem_kv once they are registered."""
+    ids = [shmem_kv.unique_id() if rank == 0 else None]
+    dist.broadcast_object_list(ids, 0)
+    tensor = shmem_torch.empty((4, 2, 8), torch.bfloat16).fill_(rank + 1)
+    with shmem_kv.init(unique_id=ids[0], my_pe=rank, n_pes=size), shmem_kv.Operator() as operator:
+        try:
+            shmem_kv.Cache(tensor, format="latent")
+        except ValueError as error:
+            assert "not in symmetric memory" in str(error), error
+        else:
+            raise AssertionError("the memory of a group is not the library's")
+        shmem_kv.register(tensor)
+        operator.shuffle(shmem_kv.Plan([(0, 3, 1, 2)]), shmem_kv.Cache(tensor, format="latent"))
+        shmem_kv.barrier_all()
+        assert (tensor[2] == (1 if rank < 2 else rank + 1)).all() and (tensor[3] == rank + 1).all()
+        shmem_kv.unregister(tensor)
+    dist.all_reduce(tensor)
+
+
 def mapped_kib():
     with open("/proc/self/status") as status:
         return int(next(line for line in status if line.startswith("RssShmem")).split()[1])
@@ -227,7 +276,8 @@ def with_gloo(rank, size):
 
 class Symmetric(RanksTest):
     def run_all(self, size):
-        bodies = [collectives, movement, messages, other_tensors, shapes, between_libraries, freed, with_gloo]
+        bodies = [collectives, movement, messages, other_tensors, shapes, between_libraries]
+        bodies += [small_floats, as_a_cache, freed, with_gloo]
 
         def body(rank, size):
             for one in bodies:
