@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import os
 import random
+import re
 import signal
 import statistics
 import sys
@@ -90,11 +91,11 @@ class Held:
 
 
 def named():
-    """What has a name of the library and would outlive its process, or a child of it."""
+    """What has a name as groups give it: files, and sockets by which they pass descriptors on (not those of exchanges)."""
     files = [os.path.join(at, one) for at in ("/tmp", "/dev/shm") for one in os.listdir(at)]
     with open("/proc/net/unix") as table:
         sockets = [line.split(maxsplit=7)[-1].strip() for line in table if len(line.split(maxsplit=7)) == 8]
-    return {one for one in files + sockets if "shmem" in one}
+    return {one for one in files if "shmem" in one} | {one for one in sockets if re.fullmatch("@shmem-[0-9a-f]{32}", one)}
 
 
 def left_since(before):
