@@ -3,12 +3,14 @@
 """Times calls of torch.distributed with gloo and with shmem, in one run.
 
 usage: torch_backends.py [--sizes 2,4,8] [--seconds 0.3] [--calls ...] [--bytes ...] [--dtypes ...] [--svg FILE]
+                         [--nodes N]
 
 For each number of ranks, call and size: the time of a call (median of rounds, slowest rank) with each backend, and with
 shmem's on tensors in symmetric memory, taken in turns; and how many times faster than gloo shmem is. Last, how long it
 takes all ranks to copy as many bytes at the same time: an all_reduce reads and writes no less. Calls that compute are
-sums, of each dtype ("-": gloo cannot); the others move bytes, as float32. For each number of ranks a verdict says whether
-shmem is as fast as it is to be. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
+sums, of each dtype ("-": it cannot be measured); the others move bytes, as float32. For each number of ranks a verdict says whether
+shmem is as fast as it is to be. With --nodes the ranks take themselves to be on so many nodes: shmem sends messages, has no
+symmetric memory, and there is no verdict. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
 """
 
 import argparse
@@ -29,8 +31,8 @@ except ImportError as error:
     sys.exit(77)
 
 torch.set_num_threads(1)
-CALLS = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "all_to_all", "send")
-COMPUTING = ("all_reduce", "reduce")
+CALLS = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send")
+COMPUTING = ("all_reduce", "reduce", "reduce_scatter")
 BYTES = (4, 64, 1024, 4096, 65536, 1 << 20, 16 << 20, 64 << 20)
 DTYPES = ("float32", "bfloat16", "float16", "int64")
 
@@ -55,6 +57,9 @@ def maker(call, size, count, dtype, group, allocate):
         outputs = torch.zeros(count * size, dtype=dtype)
         given = allocate(count * size, dtype).fill_(0)
         return lambda: dist.all_to_all_single(outputs, given, group=group)
+    if call == "reduce_scatter":
+        given = list(allocate(count * size, dtype).fill_(0).chunk(size))
+        return lambda: dist.reduce_scatter(output[:count], given, dist.ReduceOp.SUM, group=group)
     parts = [torch.zeros(count, dtype=dtype) for _ in range(size)]
     if call == "all_gather":
         return lambda: dist.all_gather(parts, tensor, group=group)
@@ -94,7 +99,7 @@ def cases(arguments, size):
     for call in arguments.calls:
         for name in arguments.dtypes if call in COMPUTING else ("float32",):
             for count in (0,) if call == "barrier" else arguments.bytes:
-                is_large = call in ("all_gather", "gather", "scatter", "all_to_all") and count * size > 256 << 20
+                is_large = call in ("all_gather", "gather", "scatter", "reduce_scatter", "all_to_all") and count * size > 256 << 20
                 if not is_large and (count == 0 or count >= element_size(name)):
                     yield call, name, count
 
@@ -102,7 +107,7 @@ def cases(arguments, size):
 def can(make):
     try:
         make()
-    except RuntimeError:  # before anything was sent: gloo does not know the dtype
+    except RuntimeError:  # before anything was sent: gloo does not know the call or the dtype
         return False
     return True
 
@@ -124,12 +129,16 @@ def times_of(makes, seconds, group):
 
 def measure(rank, size, folder, arguments, results):
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    if arguments.nodes > 1:
+        os.environ["SHMEM_HOST_ID"] = f"node-{rank % arguments.nodes}"
     shmem = dist.new_group(backend="shmem")
     ways = {
         "gloo": (dist.group.WORLD, lambda count, dtype: torch.empty(count, dtype=dtype)),
         "shmem": (shmem, lambda count, dtype: torch.empty(count, dtype=dtype)),
         "symmetric": (shmem, lambda count, dtype: shmem_torch.empty(count, dtype, group=shmem)),
     }
+    if arguments.nodes > 1:
+        del ways["symmetric"]
     for call, name, count in cases(arguments, size):
         dtype = getattr(torch, name)
         elements = count // element_size(name)
@@ -225,10 +234,10 @@ def text_of(number, digits):
 
 def show(size, call, name, count, row):
     gloo = row.get("gloo")
-    shmem, symmetric, copy = (row[way] for way in ("shmem", "symmetric", "copy"))
+    shmem, symmetric, copy = row["shmem"], row.get("symmetric"), row["copy"]
     print(
-        f"{size:5} {call:11} {name:9} {count:9} {text_of(gloo, 10)} {shmem:10.1f} {text_of(gloo and gloo / shmem, 13)} "
-        f"{symmetric:13.1f} {text_of(gloo and gloo / symmetric, 13)} {copy:10.1f}",
+        f"{size:5} {call:14} {name:9} {count:9} {text_of(gloo, 10)} {shmem:10.1f} {text_of(gloo and gloo / shmem, 13)} "
+        f"{text_of(symmetric, 13)} {text_of(gloo and symmetric and gloo / symmetric, 13)} {copy:10.1f}",
         flush=True,
     )
 
@@ -256,10 +265,11 @@ def main():
     parser.add_argument("--calls", default=CALLS, type=among(CALLS))
     parser.add_argument("--bytes", default=BYTES, type=numbers)
     parser.add_argument("--dtypes", default=DTYPES, type=among(DTYPES), help="of the calls that compute")
+    parser.add_argument("--nodes", default=1, type=int, help="that the ranks take themselves to be on")
     parser.add_argument("--svg", help="write a chart to this file")
     arguments = parser.parse_args()
     print(
-        "ranks call        dtype         bytes    gloo_us   shmem_us  times_faster  symmetric_us  times_faster    copy_us"
+        "ranks call           dtype         bytes    gloo_us   shmem_us  times_faster  symmetric_us  times_faster    copy_us"
     )
     rows = {}
     for size in arguments.sizes:
@@ -267,7 +277,7 @@ def main():
         for row in run(size, arguments):
             rows[size].append(row)
             show(size, *row)
-    for size, table in rows.items():
+    for size, table in rows.items() if arguments.nodes == 1 else ():
         missed = list(misses(size, table))
         print(f"verdict, {size} ranks: {len(table)} calls, {len(missed)} aims missed")
         for one in missed:

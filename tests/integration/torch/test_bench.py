@@ -19,13 +19,24 @@ class Bench(unittest.TestCase):
             torch_backends.main()
         rows = [line.split() for line in output.getvalue().splitlines() if line.startswith("    2 ")]
         calls = {(call, dtype, int(count)) for _, call, dtype, count, *_ in rows}
-        for call in ("all_reduce", "reduce"):
+        for call in ("all_reduce", "reduce", "reduce_scatter"):
             for dtype in ("float32", "bfloat16", "float16"):
                 self.assertIn((call, dtype, 4), calls)
             self.assertIn((call, "int64", 65536), calls)
             self.assertNotIn((call, "int64", 4), calls)
-        self.assertEqual(len(calls), 1 + 2 * 6 + 2 * 7)
+        self.assertEqual(len(calls), 1 + 2 * 6 + 3 * 7)
         self.assertIn(f"verdict, 2 ranks: {len(calls)} calls, ", output.getvalue())
+
+    def test_measures_messages_between_nodes(self):
+        output = io.StringIO()
+        sys.argv = ["torch_backends.py", "--sizes", "2", "--seconds", "0.001", "--bytes", "4096", "--nodes", "2"]
+        sys.argv += ["--dtypes", "float32"]
+        with contextlib.redirect_stdout(output):
+            torch_backends.main()
+        rows = [line.split() for line in output.getvalue().splitlines() if line.startswith("    2 ")]
+        self.assertEqual([row[1] for row in rows], list(torch_backends.CALLS))
+        self.assertEqual({(row[7], row[8]) for row in rows}, {("-", "-")})  # no symmetric memory
+        self.assertNotIn("verdict", output.getvalue())
 
     def test_verdict(self):
         def missed(size, call, count, gloo, shmem, symmetric, copy=1.0):
