@@ -160,7 +160,9 @@ Result<void> LocalGroup::begin(std::chrono::nanoseconds timeout) {
     return *failed_;
   }
   job_->options.barrier_timeout = std::chrono::ceil<std::chrono::milliseconds>(timeout);
-  begun(job_->me).fetch_add(1, std::memory_order_relaxed);  // only for messages
+  // Relaxed: only for the text of messages. One thread at a time writes it.
+  auto& mine = begun(job_->me);
+  mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   // Others may have given up this call: it could not be told from one that has come in time.
   return job_->ended() == std::errc{} ? Result<void>() : was_given_up();
 }
