@@ -188,9 +188,13 @@ Result<void> LocalGroup::run(const StagedCall& call, std::chrono::nanoseconds ti
   return ok ? ok : failure_of(ok.error());
 }
 
-/// The connection of a process that is killed ends a little before the process counts as dead.
+/// The connection of a process that is killed ends, or is refused, a little before the process counts as dead.
 Error LocalGroup::why_reset(const Error& error) const {
   constexpr std::chrono::seconds kLimit{1};
+  if (error.code != std::errc::connection_reset && error.code != std::errc::connection_refused &&
+      error.code != std::errc::broken_pipe) {
+    return error;
+  }
   const auto end = Clock::now() + kLimit;
   do {
     for (int member = 0; member < job_->size; ++member) {
@@ -215,7 +219,7 @@ Result<std::shared_ptr<MemberMemory>> LocalGroup::allocate(std::size_t bytes, st
   auto memory = MemberMemory::create(steps, bytes, job_->options.placement, limit);
   const std::uint64_t number = ++allocations_;  // also of one that has failed: it has failed on all members
   if (!memory) {
-    return failure_of(memory.error().code == std::errc::connection_reset ? why_reset(memory.error()) : memory.error());
+    return failure_of(why_reset(memory.error()));
   }
   memories_.add(number, *memory);
   return memory;
