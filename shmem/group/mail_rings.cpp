@@ -222,7 +222,8 @@ bool Mail::take_early(const MessagePointer& message) {
       }
       receives_.remove(message);
       message->peer = member;
-      if (message->fits({one->head.size, one->head.type})) {
+      // An empty buffer may be at no address.
+      if (message->size != 0 && message->fits({one->head.size, one->head.type})) {
         std::memcpy(message->data, one->data.data(), message->size);
       }
       const Head head = one->head;
