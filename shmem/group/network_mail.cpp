@@ -36,10 +36,7 @@ Result<void> NetworkMail::begin(UnderWay& one) {
     return *stopped_;
   }
   if (message.peer < 0) {
-    return fail(std::errc::not_supported,
-                fmt::format("shmem: PE {}: in a group with members on several nodes, a message must be received from a "
-                            "certain PE, not from any",
-                            me_));
+    return {};  // see outcome_of
   }
   if (message.way == Message::Way::kSend) {
     return begin_send(one);
@@ -51,6 +48,24 @@ Result<void> NetworkMail::begin(UnderWay& one) {
   }
   one.request = *request;
   return {};
+}
+
+/// A receive from any member becomes one from a member that has sent: only of that UCX says that its sender is lost.
+/// False: none has sent.
+bool NetworkMail::begin_by_any(UnderWay& one) {
+  Message& message = *one.message;
+  const TagPattern tags{tag_of(message), ~kTypeBits};
+  network_.advance();  // as test() does for those that have begun
+  if (!network_.has_come(tags)) {
+    return false;
+  }
+  for (int member = 0; member < members_; ++member) {
+    if (member != me_ && network_.has_come_from(member, tags)) {
+      message.peer = member;
+      return true;
+    }
+  }
+  return false;
 }
 
 /// Answers to messages of one tag come in the order of these messages.
@@ -78,6 +93,7 @@ Result<void> NetworkMail::begin_send(UnderWay& one) {
 void NetworkMail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
+    poll();  // a message that has come is that of an earlier receive from any member
     UnderWay& one = under_way_.emplace_back(UnderWay{message});  // UCX keeps its address
     if (const auto ok = begin(one); !ok) {
       end(*message, failure_of(*message, ok.error()));
@@ -114,7 +130,13 @@ Result<bool> NetworkMail::test(UnderWay& one) {
 
 /// Once over. `notices`: some have come.
 std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices) {
-  const auto done = test(one);
+  if (one.message->peer < 0 && begin_by_any(one)) {
+    if (const auto ok = begin(one); !ok) {
+      return failure_of(*one.message, ok.error());
+    }
+  }
+  const bool waits = one.message->peer < 0;
+  const auto done = waits ? Result<bool>(false) : test(one);
   if (!done && done.error().code != std::errc::message_size) {
     give_up(one);
     return failure_of(*one.message, done.error());
@@ -122,7 +144,10 @@ std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices)
   if (!done || *done) {
     return compare(one);
   }
-  const bool alone = notices && notices_.has_come(one.message->peer);
+  if (const auto lost = waits ? network_.lost() : std::nullopt) {
+    return failure_of(*one.message, *lost);
+  }
+  const bool alone = notices && (waits || notices_.has_come(one.message->peer));
   if (!alone && Clock::now() < one.message->deadline) {
     return std::nullopt;
   }
@@ -133,9 +158,9 @@ std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices)
   if (alone) {
     return failure_of(*one.message, fail(std::errc::connection_reset, ""));
   }
-  return fail(std::errc::timed_out,
-              fmt::format("shmem: PE {}: a message {} PE {} was not completed in time", me_,
-                          one.message->way == Message::Way::kSend ? "to" : "from", one.message->peer));
+  const std::string other = waits ? "any PE" : fmt::format("PE {}", one.message->peer);
+  return fail(std::errc::timed_out, fmt::format("shmem: PE {}: a message {} {} was not completed in time", me_,
+                                                one.message->way == Message::Way::kSend ? "to" : "from", other));
 }
 
 void NetworkMail::give_up(UnderWay& one) {

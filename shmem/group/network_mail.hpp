@@ -21,14 +21,15 @@ namespace shmem {
 class NetworkMail {
  public:
   /// `network` and `notices` outlive stop().
-  NetworkMail(Network& network, Notices& notices, int me) : network_(network), notices_(notices), me_(me) {}
+  NetworkMail(Network& network, Notices& notices, int me, int members)
+      : network_(network), notices_(notices), me_(me), members_(members) {}
   NetworkMail(const NetworkMail&) = delete;
   NetworkMail& operator=(const NetworkMail&) = delete;
   ~NetworkMail() {
     stop({std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"});
   }
 
-  /// Begins a message. The sender must be named: not_supported for a message of any member.
+  /// Begins a message. One of any member begins once a member has sent one.
   void post(const MessagePointer& message);
   /// Until it is over. Returns its Error.
   Result<void> wait(const MessagePointer& message);
@@ -50,6 +51,7 @@ class NetworkMail {
   // Under mutex_.
   Result<void> begin(UnderWay& one);
   Result<void> begin_send(UnderWay& one);
+  bool begin_by_any(UnderWay& one);
   bool poll();
   std::optional<Result<void>> outcome_of(UnderWay& one, bool notices);
   /// True or an Error: all requests are over.
@@ -69,6 +71,7 @@ class NetworkMail {
   Network& network_;
   Notices& notices_;
   const int me_;
+  const int members_;
   std::mutex mutex_;
   std::condition_variable posted_;
   std::list<UnderWay> under_way_;

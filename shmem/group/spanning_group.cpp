@@ -43,7 +43,7 @@ Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& opt
   }
   network_ = *std::move(network);
   notices_ = std::make_unique<Notices>(*network_, bootstrap_->rank(), size());
-  mail_ = std::make_unique<NetworkMail>(*network_, *notices_, bootstrap_->rank());
+  mail_ = std::make_unique<NetworkMail>(*network_, *notices_, bootstrap_->rank(), size());
   collectives_ = std::make_unique<MessageCollectives>(*network_, bootstrap_->rank(), size());
   // The first call connects each member with each: later on a closed connection means that a member has gone.
   return collectives_->run(StagedCall{}, options.bootstrap_timeout);

@@ -6,7 +6,7 @@
  * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about.
  *
  * If the ranks are on several nodes, all calls are messages between ranks, through UCX. Such a group has no symmetric
- * memory, and a message must be received from a certain rank: else -ENOTSUP.
+ * memory: -ENOTSUP.
  *
  * After a member has died or did not come in time, all calls on the group fail with that error, on all members. Calls
  * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has

@@ -121,6 +121,8 @@ class Network : public Background {
   virtual void cancel(std::uint64_t request) = 0;
   /// Some PE has sent such a message, which no receive has taken yet. As of the last progress.
   [[nodiscard]] virtual bool has_come(const TagPattern& pattern) = 0;
+  /// This PE has.
+  [[nodiscard]] virtual bool has_come_from(int /*pe*/, const TagPattern& /*pattern*/) { return false; }
 
   // Memory of this PE that PEs on other nodes reach as `segment`, one from kFirstRegistered on. A PE that is about to
   // be reached calls add_segment() first; after all PEs have, attach_segment() lets this one reach the others'.

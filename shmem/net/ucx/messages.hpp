@@ -44,6 +44,7 @@ class UcxMessages {
   Result<bool> test(std::uint64_t number);
   void cancel(std::uint64_t number);
   [[nodiscard]] bool has_come(const TagPattern& pattern) const;
+  [[nodiscard]] bool has_come_from(int pe, const TagPattern& tags) const;
 
  private:
   struct Message {
@@ -73,7 +74,6 @@ class UcxMessages {
   [[nodiscard]] std::uint64_t ucx_tag(int sender, std::uint64_t tag) const {
     return (static_cast<std::uint64_t>(sender) << 48 | tag) ^ job_;
   }
-  [[nodiscard]] bool has_come_from(int pe, const TagPattern& tags) const;
   // REQUIRES: the lock of the peers.
   Message& take();
   void give_back(Message& message);

@@ -59,6 +59,9 @@ class UcxNetwork final : public Network {
   Result<bool> test(std::uint64_t request) override { return messages_.test(request); }
   void cancel(std::uint64_t request) override { messages_.cancel(request); }
   [[nodiscard]] bool has_come(const TagPattern& pattern) override { return messages_.has_come(pattern); }
+  [[nodiscard]] bool has_come_from(int pe, const TagPattern& pattern) override {
+    return messages_.has_come_from(pe, pattern);
+  }
 
   Result<std::vector<std::byte>> add_segment(Segment segment, std::span<std::byte> memory) override;
   void attach_segment(Segment segment, std::vector<SegmentAddress> places) override {

@@ -226,6 +226,41 @@ inline std::string check_messages(shmemx_group_t* group, int rank, bool any) {
   return "";
 }
 
+/// Rank 0 receives what all others send, each message from any of them: those of one rank in their order.
+inline std::string check_messages_of_any(shmemx_group_t* group, int rank, int size) {
+  constexpr int kEach = 50;
+  constexpr int kTag = 4;
+  const auto end = [group]() -> std::string {  // a rank that has gone ends the messages of the others
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    return shmemx_group_run(group, &call) == 0 ? "" : shmemx_error_text();
+  };
+  if (rank != 0) {
+    for (int i = 0; i < kEach; ++i) {
+      const Bytes data = filled(rank, i, 3000);
+      Mail mail;
+      mail.send(group, data, 0, kTag);
+      if (shmemx_group_message_wait(mail.message) != 0) {
+        return shmemx_error_text();
+      }
+    }
+    return end();
+  }
+  std::vector<int> next(static_cast<std::size_t>(size), 0);
+  for (int i = 0; i < kEach * (size - 1); ++i) {
+    Bytes got(3000);
+    Mail mail;
+    mail.receive(group, got, -1, kTag);
+    if (shmemx_group_message_wait(mail.message) != 0) {
+      return shmemx_error_text();
+    }
+    const int source = shmemx_group_message_source(mail.message);
+    if (source < 1 || source >= size || got != filled(source, next[static_cast<std::size_t>(source)]++, got.size())) {
+      return "wrong source, data or order in message " + std::to_string(i);
+    }
+  }
+  return end();
+}
+
 inline std::string check_many_messages(shmemx_group_t* group, int rank, int size) {
   for (int i = 0; i < 2000; ++i) {
     const Bytes data = filled(rank, i, static_cast<std::size_t>(i % 700));

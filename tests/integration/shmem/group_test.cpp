@@ -95,6 +95,10 @@ TEST(Group, MessagesAreMatchedByTagInAnyOrderAndSize) {
             }));
 }
 
+TEST(Group, MessagesOfAnyRankAreReceived) {
+  EXPECT_EQ("", run_ranks(4, check_messages_of_any));
+}
+
 TEST(Group, ManyMessagesGoBackAndForth) {
   EXPECT_EQ("", run_ranks(3, check_many_messages));
 }

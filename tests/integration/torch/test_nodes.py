@@ -63,13 +63,20 @@ def collectives(group, rank, size):
     for work in works:
         work.wait()
     assert all(torch.equal(one, part((rank - 1) % size, one.numel())) for one in got)
-    for refused in (lambda: shmem_torch.empty(3, group=group), lambda: dist.recv(mean, group=group)):
-        try:
-            refused()
-        except RuntimeError as error:
-            assert "members on several nodes" in str(error), error
-        else:
-            raise AssertionError("no exception")
+    if rank == 0:
+        sources = set()
+        for _ in range(size - 1):  # from any
+            one = torch.zeros(1)
+            sources.add((dist.recv(one, group=group), int(one)))
+        assert sources == {(i, i) for i in range(1, size)}, sources
+    else:
+        dist.send(torch.full((1,), float(rank)), 0, group=group)
+    try:
+        shmem_torch.empty(3, group=group)
+    except RuntimeError as error:
+        assert "members on several nodes" in str(error), error
+    else:
+        raise AssertionError("no exception")
 
 
 def training(group, rank, size):
