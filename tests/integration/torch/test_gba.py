@@ -19,6 +19,15 @@ def releases():
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["counters"]["releases"]
 
 
+def count_releases(dist, rank):
+    """Makes BARRIERS barriers. Rank 0 prints how many the device has done: the others cannot complete one while it looks."""
+    before = releases() if rank == 0 else 0
+    for _ in range(BARRIERS):
+        dist.barrier()
+    if rank == 0:
+        print(f"releases {releases() - before}")
+
+
 def start():
     """(torch, torch.distributed, rank, size), in a group."""
     import torch
@@ -40,11 +49,7 @@ def differing_main():
         except RuntimeError as error:
             print(error)
         dist.barrier()
-    before = releases() if rank == 0 else 0
-    for _ in range(BARRIERS):
-        dist.barrier()
-    if rank == 0:
-        print(f"releases {releases() - before}")
+    count_releases(dist, rank)
     dist.barrier()
     dist.destroy_process_group()
     print("done", flush=True)
@@ -53,12 +58,7 @@ def differing_main():
 def rank_main():
     torch, dist, rank, size = start()
     dist.barrier()
-    # The others cannot complete a barrier while rank 0 looks.
-    before = releases() if rank == 0 else 0
-    for _ in range(BARRIERS):
-        dist.barrier()
-    if rank == 0:
-        print(f"releases {releases() - before}")
+    count_releases(dist, rank)
     for i in range(BARRIERS):
         dist.barrier()
         tensor = torch.full((1 + 100 * i,), float(rank))
