@@ -113,7 +113,7 @@ class Links {
 
   void drop(Connection& connection);
   void note_refusal(const Connection& connection, const std::string& why);
-  /// Who says that a member is at a place.
+  /// Where the address of a member comes from: this program, that member, or another member.
   enum class Source { kProgram, kItself, kOther };
   void add_place(const Endpoint& endpoint, Source source);
   void forget_place();

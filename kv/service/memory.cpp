@@ -18,7 +18,8 @@ namespace {
 
 /// The kernel copies less than 2 GiB at a time.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 30;
-/// Of one member. A process has 2^47 addresses, and kMostMembers is 64: half of them stay free.
+/// How much memory of one member is mapped. With 64 members (kMostMembers) this takes half of the 2^47 addresses that a
+/// process has.
 constexpr std::uint64_t kMostMapped = std::uint64_t{1} << 40;
 
 bool has_huge_pages(int fd) {

@@ -14,7 +14,7 @@
 
 namespace shmem::exchange {
 
-/// Of memory that is registered, and so of a block.
+/// The largest memory that can be registered. No block can be larger.
 constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 62;
 
 /// A part of a file.

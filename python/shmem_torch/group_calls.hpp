@@ -83,7 +83,7 @@ class GroupMemory {
 std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
                      std::shared_ptr<GroupMemory>& memory);
 
-/// Of torch's exceptions without the stack; never empty.
+/// The text of an exception. It is never empty. The stack, which torch adds to the texts of its own, is left out.
 std::string text_of(const std::exception& error);
 
 /// The text of an exception about a failed call, from its negative errno and shmemx_error_text().

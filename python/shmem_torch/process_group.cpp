@@ -48,7 +48,7 @@ std::uint64_t bytes_of(const at::Tensor& tensor) {
   return static_cast<std::uint64_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
 }
 
-/// Of a tensor of that shape; throws if there cannot be one.
+/// The bytes that a tensor of this shape needs. Throws if there can be no such tensor.
 std::size_t bytes_of(const char* name, const std::vector<std::int64_t>& sizes, at::ScalarType type) {
   constexpr std::int64_t kMost = std::int64_t{1} << 56;  // elements: bytes of them can be counted
   std::int64_t count = 1;
@@ -114,11 +114,7 @@ void cut(std::vector<Pointer>& buffers, const std::vector<std::uint64_t>& parts)
   }
 }
 
-}  // namespace
-
-namespace {
-
-/// Of the exception that is handled.
+/// The text of the exception that is being handled.
 std::string current_text() {
   try {
     throw;
@@ -152,7 +148,7 @@ void ProcessGroupShmem::tell_refused(const char* name, std::chrono::milliseconds
   call->say(current_text());
   QueuedWork::give({rank_, c10d::OpType::UNKNOWN, name}, {}, {}, engine_,
                    [call = std::move(call), group = &engine_->group] { return call->make(*group); });
-  engine_->queue.hurry();  // nobody waits for it
+  engine_->queue.hurry();  // this rank has no work to wait for, so the queue must make the call by itself
 }
 
 WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) try {

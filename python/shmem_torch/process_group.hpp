@@ -29,8 +29,8 @@ namespace shmem_torch {
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-/// A timeout that torch gives, in whole milliseconds. To the library 0 is none, which a program that asks for less than
-/// a millisecond does not want.
+/// The timeout to use for one that torch gives in whole milliseconds. A program that asks for less than a millisecond
+/// gives 0, which the library would take for no limit at all.
 inline std::chrono::milliseconds at_least_one(std::chrono::milliseconds timeout) {
   return std::max(timeout, std::chrono::milliseconds(1));
 }
