@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "base/fd_message.hpp"
@@ -27,6 +28,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kSlice{100};
 /// A PE sends its number right after it has connected; a client that does not is not one of our PEs.
 constexpr milliseconds kHelloLimit{5000};
+/// How long a PE that has lost the leader waits to hear why, and how often it looks.
+constexpr milliseconds kNewsLimit{1000};
+constexpr milliseconds kNewsSlice{1};
 
 /// True if the process at the other end runs as our user. The name cannot be guessed, but /proc/net/unix lists it.
 bool is_our_user(int socket) {
@@ -187,7 +191,23 @@ Result<FdClient> FdClient::open() {
   return FdClient(std::move(socket));
 }
 
-Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name, int pe, milliseconds limit) {
+Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name, int pe, milliseconds limit,
+                                                    const Bootstrap& bootstrap) {
+  auto fds = try_fetch(name, pe, limit);
+  const bool gone =
+      !fds && (fds.error().code == std::errc::connection_reset || fds.error().code == std::errc::connection_refused ||
+               fds.error().code == std::errc::broken_pipe);
+  // The leader leaves if another PE has died; the news of that may come a little later than its end.
+  for (const auto until = Clock::now() + kNewsLimit; gone && Clock::now() < until;) {
+    if (const auto reason = bootstrap.aborted()) {
+      return fail(std::errc::operation_canceled, *reason);
+    }
+    std::this_thread::sleep_for(kNewsSlice);
+  }
+  return fds;
+}
+
+Result<std::vector<base::UniqueFd>> FdClient::try_fetch(const base::RandomName& name, int pe, milliseconds limit) {
   const AbstractSocket address(name);
   // A connection to a Unix socket that a signal interrupts has not begun.
   const auto deadline = Clock::now() + limit;

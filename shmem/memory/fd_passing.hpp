@@ -43,11 +43,14 @@ class FdClient {
  public:
   static Result<FdClient> open();
 
-  /// Connects, sends `pe`, and receives the leader's descriptors in order, closed on exec. Once only.
-  Result<std::vector<base::UniqueFd>> fetch(const base::RandomName& name, int pe, std::chrono::milliseconds limit);
+  /// Connects, sends `pe`, and receives the leader's descriptors in order, closed on exec. If the leader has gone, the
+  /// Error is why the job has ended, as soon as that is known. Once only.
+  Result<std::vector<base::UniqueFd>> fetch(const base::RandomName& name, int pe, std::chrono::milliseconds limit,
+                                            const Bootstrap& bootstrap);
 
  private:
   explicit FdClient(base::UniqueFd socket) : socket_(std::move(socket)) {}
+  Result<std::vector<base::UniqueFd>> try_fetch(const base::RandomName& name, int pe, std::chrono::milliseconds limit);
 
   base::UniqueFd socket_;
 };

@@ -77,7 +77,7 @@ Result<HeapFile> share_file(Bootstrap& members, std::size_t bytes, std::size_t t
     }
     return std::move(mine.file);
   }
-  auto files = (**client).fetch(addresses->front().name, members.rank(), limit);
+  auto files = (**client).fetch(addresses->front().name, members.rank(), limit, members);
   if (!files) {
     return files.error();
   }

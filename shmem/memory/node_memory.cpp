@@ -249,7 +249,7 @@ Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const Placemen
     return offer.error();
   }
 
-  auto files = client->fetch(offer->name, bootstrap.rank(), limit);
+  auto files = client->fetch(offer->name, bootstrap.rank(), limit, bootstrap);
   if (!files) {
     return files.error();
   }

@@ -46,7 +46,7 @@ std::string fetch(const base::RandomName& name, int pe, const std::array<int, 2>
   if (!client) {
     return client.error().text;
   }
-  const auto fds = client->fetch(name, pe, kLimit);
+  const auto fds = client->fetch(name, pe, kLimit, SingleBootstrap());
   if (!fds) {
     return fds.error().text;
   }
@@ -171,9 +171,25 @@ TEST_F(FdPassing, NoticesThatTheLeaderIsGone) {
   EXPECT_THAT(fetch(name, 1, memory_), HasSubstr("cannot reach PE 0"));
 }
 
+TEST_F(FdPassing, SaysWhyTheJobHasEndedIfTheLeaderIsGone) {
+  std::optional<FdServer> leader = FdServer::open().value();
+  const base::RandomName name = leader->name();
+  std::thread end([&] {
+    std::this_thread::sleep_for(milliseconds{20});
+    leader.reset();
+    std::this_thread::sleep_for(milliseconds{50});
+    bootstrap_.abort(1, "PE 2 has died");
+  });
+  auto client = FdClient::open().value();
+  const auto fds = client.fetch(name, 1, kLimit, bootstrap_);
+  end.join();
+  ASSERT_FALSE(fds);
+  EXPECT_EQ(fds.error().text, "PE 2 has died");
+}
+
 TEST_F(FdPassing, TimesOutIfTheLeaderHangs) {
   auto client = FdClient::open().value();
-  const auto fd = client.fetch(server_.name(), 1, milliseconds{50});  // the server does not run
+  const auto fd = client.fetch(server_.name(), 1, milliseconds{50}, bootstrap_);  // the server does not run
   ASSERT_FALSE(fd);
   EXPECT_EQ(fd.error().code, std::errc::timed_out);
 }
@@ -230,7 +246,7 @@ TEST(FdClient, KeepsConnectingAfterASignal) {
   const base::UniqueFd first = connect_to(name);  // now the queue is full
   auto client = FdClient::open().value();
   const Interruptions interruptions;
-  const auto fds = client.fetch(name, 1, milliseconds{300});
+  const auto fds = client.fetch(name, 1, milliseconds{300}, SingleBootstrap());
   ASSERT_FALSE(fds);
   EXPECT_EQ(fds.error().code, std::errc::timed_out) << fds.error().text;
 }
