@@ -23,6 +23,7 @@ class LinkConnection {
     kConnecting,  // to an owner
     kGreeting,    // the first frame of the other side is awaited
     kProving,     // the second
+    kAdmitted,    // the other side, a reader, has proved itself, and is awaited where messages come and go
     kLinked
   };
 

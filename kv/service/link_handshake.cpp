@@ -40,6 +40,7 @@ bool Links::take(Connection& connection, const Frame& frame) {
   }
   switch (connection.state) {
     case LinkConnection::State::kConnecting:
+    case LinkConnection::State::kAdmitted:
       break;
     case LinkConnection::State::kGreeting:
       return connection.outgoing ? prove(connection, frame) : challenge(connection, frame);
@@ -183,19 +184,28 @@ bool Links::admit(Connection& connection, const Frame& frame) {
   if (count(false, true) >= kMostLinks) {
     return refuse(connection, fmt::format("this member has {} readers on other nodes already", kMostLinks));
   }
-  LinkWelcome welcome;
-  welcome.requests = random_number();
-  welcome.slots = self_.slots;
-  connection.session = welcome.requests;
-  if (welcome.requests == 0 || !handlers_.reader_came({.member = connection.hello.who.member,
-                                                       .session = welcome.requests,
-                                                       .answers = proof->answers,
-                                                       .address = *std::move(address)})) {
+  connection.session = random_number();
+  if (connection.session == 0 || !handlers_.reader_came({.member = connection.hello.who.member,
+                                                         .session = connection.session,
+                                                         .answers = proof->answers,
+                                                         .address = *std::move(address)})) {
     return refuse(connection, "this member has no memory for another reader");
   }
   connection.member = connection.hello.who.member;
-  connection.state = LinkConnection::State::kLinked;
+  connection.state = LinkConnection::State::kAdmitted;
   connection.listens = from_wire(proof->place);
+  return true;
+}
+
+/// The reader sends requests from now on. If they came before messages can go to it, UCX 1.13 would have to keep its
+/// own answer to the first of them, and would end this process if the reader died then (its assertion "got REP
+/// message").
+bool Links::welcome(Connection& connection) {
+  if (connection.outgoing || connection.state != LinkConnection::State::kAdmitted) {
+    return true;
+  }
+  connection.state = LinkConnection::State::kLinked;
+  const LinkWelcome welcome{.requests = connection.session, .slots = self_.slots};
   if (!connection.send(kLinkWelcome, welcome, self_.address)) {
     return false;
   }

@@ -75,6 +75,12 @@ Result<void> Links::connect(const std::vector<Endpoint>& seeds, std::chrono::mil
   return refusal.empty() ? Result<void>() : fail(std::errc::permission_denied, refusal);
 }
 
+void Links::welcome(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  to_welcome_.push_back(session);
+  ::eventfd_write(wake_.get(), 1);
+}
+
 void Links::drop(std::uint64_t session) {
   const std::lock_guard lock(mutex_);
   to_drop_.push_back(session);
@@ -161,7 +167,7 @@ void Links::accept() {
     prepare_connection(socket.get());
     if (count(false, false) >= kMostStrangers) {
       const auto oldest = std::find_if(connections_.begin(), connections_.end(), [](const auto& one) {
-        return !one->outgoing && !one->dropped && one->state != State::kLinked;
+        return !one->outgoing && !one->dropped && one->state < State::kAdmitted;
       });
       drop(**oldest);
     }
@@ -171,17 +177,23 @@ void Links::accept() {
 
 void Links::take_orders() {
   std::vector<Endpoint> seeds;
-  std::vector<std::uint64_t> sessions;
+  std::vector<std::uint64_t> welcome_sessions;
+  std::vector<std::uint64_t> drop_sessions;
   {
     const std::lock_guard lock(mutex_);
     seeds.swap(new_seeds_);
-    sessions.swap(to_drop_);
+    welcome_sessions.swap(to_welcome_);
+    drop_sessions.swap(to_drop_);
   }
   for (const Endpoint& seed : seeds) {
     add_place(seed, Source::kProgram);
   }
+  const auto contains = [](const std::vector<std::uint64_t>& sessions, std::uint64_t session) {
+    return std::find(sessions.begin(), sessions.end(), session) != sessions.end();
+  };
   for (const auto& connection : connections_) {
-    if (std::find(sessions.begin(), sessions.end(), connection->session) != sessions.end()) {
+    if (contains(drop_sessions, connection->session) ||
+        (contains(welcome_sessions, connection->session) && !welcome(*connection))) {
       drop(*connection);
     }
   }
@@ -260,15 +272,15 @@ void Links::tell_joined() {
   }
 }
 
-std::size_t Links::count(bool outgoing, bool linked) const {
+std::size_t Links::count(bool outgoing, bool proved) const {
   return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& one) {
-    return !one->dropped && one->outgoing == outgoing && (one->state == State::kLinked) == linked;
+    return !one->dropped && one->outgoing == outgoing && (one->state >= State::kAdmitted) == proved;
   }));
 }
 
 LinkConnection* Links::find_member(std::uint64_t member, bool outgoing) const {
   const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& one) {
-    return !one->dropped && one->outgoing == outgoing && one->state == State::kLinked && one->member == member;
+    return !one->dropped && one->outgoing == outgoing && one->state >= State::kAdmitted && one->member == member;
   });
   return found != connections_.end() ? found->get() : nullptr;
 }
@@ -279,7 +291,7 @@ void Links::drop(Connection& connection) {
   if (!connection.outgoing && connection.state == State::kProving) {
     add(counters_.refused);  // it has got a proof of the secret, and has given none
   }
-  if (connection.state == State::kLinked) {
+  if (connection.state >= State::kAdmitted) {
     (connection.outgoing ? handlers_.owner_left : handlers_.reader_left)(connection.session);
   }
   if (!connection.outgoing) {

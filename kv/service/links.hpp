@@ -52,7 +52,7 @@ struct LinkedOwner {
 
 /// What the thread calls. Each session is told the end of once; afterwards it is not used again.
 struct LinkHandlers {
-  /// False: this reader cannot be served.
+  /// False: this reader cannot be served. Otherwise it is linked after Links::welcome().
   std::function<bool(LinkedReader)> reader_came;
   std::function<void(std::uint64_t session)> reader_left;
   std::function<bool(LinkedOwner)> owner_came;
@@ -74,6 +74,8 @@ class Links {
   /// Looks for members at these places from now on, and waits until each has answered or failed once, for at most
   /// `limit`. Error: EACCES a member does not know the secret, or has another version of something.
   Result<void> connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit);
+  /// Links the reader that has come with this session: messages reach it.
+  void welcome(std::uint64_t session);
   /// Ends the link of this session: the other end has not kept to the protocol, or does not answer.
   void drop(std::uint64_t session);
 
@@ -106,6 +108,7 @@ class Links {
   bool challenge(Connection& connection, const Frame& frame);
   bool prove(Connection& connection, const Frame& frame);
   bool admit(Connection& connection, const Frame& frame);
+  bool welcome(Connection& connection);
   bool join(Connection& connection, const Frame& frame);
   bool refuse(Connection& connection, const std::string& why);
   /// Why the other side, or this one, cannot be understood; empty: it can.
@@ -119,7 +122,8 @@ class Links {
   void forget_place();
   void send_members(Connection& connection);
   [[nodiscard]] Connection* find_member(std::uint64_t member, bool outgoing) const;
-  [[nodiscard]] std::size_t count(bool outgoing, bool linked) const;
+  /// Of those that have proved themselves, or of the others.
+  [[nodiscard]] std::size_t count(bool outgoing, bool proved) const;
   static std::uint64_t random_number();
 
   const LinkSelf self_;
@@ -130,11 +134,12 @@ class Links {
   base::UniqueFd wake_;
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_;  // for the next five
+  std::mutex mutex_;  // for the next six
   std::condition_variable joined_changed_;
   bool joined_ = false;
   std::string refusal_;  // of a seed
   std::vector<Endpoint> new_seeds_;
+  std::vector<std::uint64_t> to_welcome_;
   std::vector<std::uint64_t> to_drop_;
 
   // Only the thread uses these.

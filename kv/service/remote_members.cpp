@@ -91,6 +91,7 @@ LinkHandlers RemoteMembers::link_handlers() {
 
 PortHandlers RemoteMembers::port_handlers() {
   return {.receive = [this](auto head, auto body) { receive(head, body); },
+          .connected = [this](std::uint64_t route) { welcome(route); },
           .lost = [this](std::uint64_t route, const std::string& /*why*/) { lose(route); },
           .turn = [this] { return readers_.turn(); }};
 }
@@ -129,18 +130,25 @@ void RemoteMembers::drop(std::uint64_t session) {
   }
 }
 
-/// UCX has lost a process: the end of the link follows, if that has not been noticed yet.
-void RemoteMembers::lose(std::uint64_t route) {
-  std::optional<std::uint64_t> session;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found =
-        std::find_if(routes_.begin(), routes_.end(), [&](const auto& one) { return one.second == route; });
-    if (found != routes_.end()) {
-      session = found->first;
+std::optional<std::uint64_t> RemoteMembers::session_of(std::uint64_t route) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const auto& one) { return one.second == route; });
+  return found != routes_.end() ? std::optional(found->first) : std::nullopt;
+}
+
+/// Of an owner, or of a reader.
+void RemoteMembers::welcome(std::uint64_t route) {
+  if (const auto session = session_of(route)) {
+    const std::lock_guard lock(links_mutex_);
+    if (links_ != nullptr) {
+      links_->welcome(*session);
     }
   }
-  if (session) {
+}
+
+/// UCX has lost a process: the end of the link follows, if that has not been noticed yet.
+void RemoteMembers::lose(std::uint64_t route) {
+  if (const auto session = session_of(route)) {
     if (const auto peer = find_session(*session); peer != nullptr) {
       peer->end(std::errc::owner_dead);
     }
@@ -157,12 +165,12 @@ std::shared_ptr<RemotePeer> RemoteMembers::find_session(std::uint64_t session) c
 }
 
 bool RemoteMembers::add_reader(LinkedReader reader) {
+  const std::lock_guard lock(mutex_);  // the port can tell of the route at once
   const std::uint64_t route = port_->open(std::move(reader.address));
   if (!readers_.add(reader.session, route, reader.answers)) {
     port_->close(route);
     return false;
   }
-  const std::lock_guard lock(mutex_);
   routes_[reader.session] = route;
   return true;
 }
@@ -181,8 +189,8 @@ void RemoteMembers::close_route(std::uint64_t session) {
 }
 
 bool RemoteMembers::add_owner(LinkedOwner owner) {
+  const std::lock_guard lock(mutex_);  // the port can tell of the route at once
   const std::uint64_t route = port_->open(std::move(owner.address));
-  const std::lock_guard lock(mutex_);
   std::uint32_t seat = kFirstRemoteSeat;
   while (std::any_of(by_session_.begin(), by_session_.end(),
                      [&](const auto& one) { return one.second->identity().seat == seat; })) {

@@ -79,7 +79,9 @@ class RemoteMembers {
   [[nodiscard]] LinkHandlers link_handlers();
   [[nodiscard]] PortHandlers port_handlers();
   void receive(std::span<const std::byte> head, std::span<const std::byte> body);
+  void welcome(std::uint64_t route);
   void lose(std::uint64_t route);
+  [[nodiscard]] std::optional<std::uint64_t> session_of(std::uint64_t route) const;
   void drop(std::uint64_t session);
   bool add_reader(LinkedReader reader);
   void remove_reader(std::uint64_t session);

@@ -33,7 +33,9 @@ struct PortMessage {
 struct PortHandlers {
   /// Any program that reaches this process can send a message. Both parts are valid during the call. May call send().
   std::function<void(std::span<const std::byte> head, std::span<const std::byte> body)> receive;
-  /// The process at the end of this route is gone, or cannot be reached. Close the route.
+  /// The process at the end of this route can be reached. May be empty.
+  std::function<void(std::uint64_t route)> connected = {};
+  /// That process is gone, or cannot be reached. Close the route.
   std::function<void(std::uint64_t route, const std::string& why)> lost;
   /// Called after messages have come or gone. True: it has sent something, or wants to be called again.
   std::function<bool()> turn;
@@ -55,9 +57,10 @@ class MessagePort {
   /// "ucx 1.13.1 (tcp)"
   [[nodiscard]] virtual std::string describe() const = 0;
 
-  /// A way to the process with this address, which is tried with the first message. Numbers are never used twice.
+  /// A way to the process with this address, which is tried at once. Numbers are never used twice. Routes to the same
+  /// address share a connection.
   virtual std::uint64_t open(std::vector<std::byte> address) = 0;
-  /// Drops what has not been sent.
+  /// Drops what has not been sent, if there is no other route to the same address.
   virtual void close(std::uint64_t route) = 0;
   /// Messages of a route are sent in their order. Dropped if the route is closed.
   virtual void send(std::uint64_t route, PortMessage message) = 0;

@@ -19,7 +19,7 @@ using PortClock = std::chrono::steady_clock;
 /// The id of its messages among those of a worker.
 constexpr unsigned kPortMessages = 1;
 constexpr std::chrono::seconds kLongestPortSleep{1};
-/// How long a port that ends waits for its endpoints to close.
+/// How long a port that ends waits for its endpoints to close, and how long one stays that no route needs any more.
 constexpr std::chrono::milliseconds kPortCloseLimit{500};
 
 /// The port whose thread this is.
@@ -99,10 +99,9 @@ void UcxMessagePort::run() {
     }
   }
   carry_out();
-  for (auto& [number, route] : std::exchange(routes_, {})) {
-    Route& one = *route;
-    closing_.push_back({std::move(route), nullptr});
-    end(one);
+  routes_.clear();
+  for (auto& peer : std::exchange(peers_, {})) {
+    end(std::move(peer));
   }
   finish_closing();
   finish_answers();
@@ -117,6 +116,7 @@ bool UcxMessagePort::carry_out() {
   for (Order& order : orders) {
     carry_out(std::move(order));
   }
+  look_after_peers();
   std::erase_if(closing_, [&](const Closing& closing) {
     if (closing.request != nullptr && worker_->calls().request_check_status(closing.request) == UCS_INPROGRESS) {
       return false;
@@ -131,21 +131,13 @@ bool UcxMessagePort::carry_out() {
 
 void UcxMessagePort::carry_out(Order order) {
   if (order.kind == Order::Kind::kOpen) {
-    auto route = std::make_unique<Route>();
-    route->all = this;
-    route->number = order.route;
-    route->address = std::move(order.address);
-    routes_[order.route] = std::move(route);
-    return;
+    return open_route(order.route, std::move(order.address));
   }
   const auto found = routes_.find(order.route);
   if (order.kind == Order::Kind::kClose && found != routes_.end()) {
-    Route& route = *found->second;
-    closing_.push_back({std::move(found->second), nullptr});
-    routes_.erase(found);
-    end(route);
+    close_route(order.route);
   } else if (order.kind == Order::Kind::kSend) {
-    if (found != routes_.end() && connect(*found->second)) {
+    if (found != routes_.end() && !found->second->failed) {
       transmit(*found->second, std::move(order.message));
     } else if (order.message.under_way != nullptr) {
       order.message.under_way->fetch_sub(1, std::memory_order_relaxed);
@@ -153,19 +145,83 @@ void UcxMessagePort::carry_out(Order order) {
   }
 }
 
-bool UcxMessagePort::connect(Route& route) {
-  if (route.endpoint != nullptr || route.failed) {
-    return !route.failed;
+/// One endpoint for all routes to a process: UCX pairs the endpoints of two processes in the order in which they were
+/// made.
+void UcxMessagePort::open_route(std::uint64_t number, std::vector<std::byte> address) {
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const auto& peer) { return !peer->failed && peer->address == address; });
+  if (found != peers_.end()) {
+    (*found)->routes.push_back(number);
+    routes_[number] = found->get();
+    if ((*found)->connected && handlers_.connected) {
+      handlers_.connected(number);
+    }
+    return;
   }
-  const auto made = worker_->connect(route.address, on_failure, &route, route.endpoint);
-  if (made != UCS_OK) {
-    fail_route(route, made);
-    return false;
-  }
-  return true;
+  Peer& peer = *peers_.emplace_back(std::make_unique<Peer>());
+  peer.all = this;
+  peer.address = std::move(address);
+  peer.routes.push_back(number);
+  routes_[number] = &peer;
+  connect(peer);
 }
 
-void UcxMessagePort::transmit(Route& route, PortMessage message) {
+void UcxMessagePort::close_route(std::uint64_t number) {
+  Peer& peer = *routes_.at(number);
+  routes_.erase(number);
+  std::erase(peer.routes, number);
+  if (peer.routes.empty()) {
+    peer.end_at = PortClock::now() + kPortCloseLimit;
+  }
+}
+
+/// Ends those that no route has needed for a while. At once, UCX would answer what a process has sent before it left by
+/// a new endpoint, which would try to reach that process: see Links::welcome().
+void UcxMessagePort::look_after_peers() {
+  for (auto one = peers_.begin(); one != peers_.end();) {
+    Peer& peer = **one;
+    const auto status = peer.flush != nullptr ? worker_->calls().request_check_status(peer.flush) : UCS_INPROGRESS;
+    if (status != UCS_INPROGRESS) {
+      worker_->calls().request_free(std::exchange(peer.flush, nullptr));
+      finish_connecting(peer, status);
+    }
+    if (peer.routes.empty() && (peer.failed || PortClock::now() >= peer.end_at)) {
+      end(std::move(*one));
+      one = peers_.erase(one);
+    } else {
+      ++one;
+    }
+  }
+}
+
+void UcxMessagePort::connect(Peer& peer) {
+  const auto made = worker_->connect(peer.address, on_failure, &peer, peer.endpoint);
+  if (made != UCS_OK) {
+    return fail(peer, made);
+  }
+  // It is complete once there is a connection.
+  ucp_request_param_t parameters{};
+  void* const flush = worker_->calls().ep_flush_nbx(peer.endpoint, &parameters);
+  if (UCS_PTR_IS_PTR(flush)) {
+    peer.flush = flush;
+  } else {
+    finish_connecting(peer, UCS_PTR_STATUS(flush));
+  }
+}
+
+void UcxMessagePort::finish_connecting(Peer& peer, ucs_status_t status) {
+  if (status != UCS_OK) {
+    return fail(peer, status);
+  }
+  peer.connected = true;
+  for (const std::uint64_t route : peer.routes) {
+    if (handlers_.connected) {
+      handlers_.connected(route);
+    }
+  }
+}
+
+void UcxMessagePort::transmit(Peer& peer, PortMessage message) {
   // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): UCX keeps it until it calls back
   auto* sending = new Sending{this, std::move(message)};
   ucp_request_param_t parameters{};
@@ -175,7 +231,7 @@ void UcxMessagePort::transmit(Route& route, PortMessage message) {
   parameters.user_data = sending;
   ++sending_;
   const PortMessage& content = sending->message;
-  void* request = worker_->calls().am_send_nbx(route.endpoint, kPortMessages, content.head.data(), content.head.size(),
+  void* request = worker_->calls().am_send_nbx(peer.endpoint, kPortMessages, content.head.data(), content.head.size(),
                                                content.body.get(), content.bytes, &parameters);
   if (UCS_PTR_IS_PTR(request)) {
     return;
@@ -183,7 +239,7 @@ void UcxMessagePort::transmit(Route& route, PortMessage message) {
   const auto status = UCS_PTR_STATUS(request);
   on_sent(nullptr, status, sending);
   if (status != UCS_OK) {
-    fail_route(route, status);
+    fail(peer, status);
   }
 }
 
@@ -199,14 +255,16 @@ void UcxMessagePort::on_sent(void* request, ucs_status_t /*status*/, void* sendi
   }
 }
 
-void UcxMessagePort::on_failure(void* route, ucp_ep_h /*endpoint*/, ucs_status_t status) {
-  Route& failed = *static_cast<Route*>(route);
-  failed.all->fail_route(failed, status);
+void UcxMessagePort::on_failure(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t status) {
+  Peer& failed = *static_cast<Peer*>(peer);
+  failed.all->fail(failed, status);
 }
 
-void UcxMessagePort::fail_route(Route& route, ucs_status_t status) {
-  if (!std::exchange(route.failed, true)) {
-    failures_.push_back({route.number, worker_->calls().status_string(status)});
+void UcxMessagePort::fail(Peer& peer, ucs_status_t status) {
+  if (!std::exchange(peer.failed, true)) {
+    for (const std::uint64_t route : peer.routes) {
+      failures_.push_back({route, worker_->calls().status_string(status)});
+    }
   }
 }
 
@@ -233,21 +291,20 @@ ucs_status_t UcxMessagePort::on_message(void* port, const void* header, std::siz
   return UCS_OK;
 }
 
-/// Begins to close the endpoint of a route that is in closing_. By force: no caller waits for what was not sent.
-void UcxMessagePort::end(Route& route) {
-  if (route.endpoint == nullptr) {
+/// Begins to close its endpoint. By force: no caller waits for what was not sent.
+void UcxMessagePort::end(std::unique_ptr<Peer> peer) {
+  if (peer->endpoint == nullptr) {
     return;
   }
+  peer->failed = true;
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  void* const request = worker_->calls().ep_close_nbx(route.endpoint, &parameters);
-  route.failed = true;
-  if (UCS_PTR_IS_PTR(request)) {
-    const auto mine = std::find_if(closing_.begin(), closing_.end(),
-                                   [&](const Closing& closing) { return closing.route.get() == &route; });
-    mine->request = request;
+  void* const request = worker_->calls().ep_close_nbx(peer->endpoint, &parameters);
+  if (peer->flush != nullptr) {
+    worker_->calls().request_free(std::exchange(peer->flush, nullptr));
   }
+  closing_.push_back({std::move(peer), UCS_PTR_IS_PTR(request) ? request : nullptr});
 }
 
 void UcxMessagePort::finish_closing() {

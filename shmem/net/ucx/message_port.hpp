@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,11 +31,15 @@ class UcxMessagePort final : public MessagePort {
   void send(std::uint64_t route, PortMessage message) override;
 
  private:
-  struct Route {
+  /// The process at the end of one or more routes.
+  struct Peer {
     UcxMessagePort* all = nullptr;
-    std::uint64_t number = 0;
     std::vector<std::byte> address;
+    std::vector<std::uint64_t> routes{};
+    std::chrono::steady_clock::time_point end_at{};  // if there is no route
     ucp_ep_h endpoint = nullptr;
+    void* flush = nullptr;  // until it is connected
+    bool connected = false;
     bool failed = false;
   };
   /// What a call of another thread wants.
@@ -54,16 +58,20 @@ class UcxMessagePort final : public MessagePort {
   static ucs_status_t on_message(void* port, const void* header, std::size_t header_length, void* data,
                                  std::size_t length, const ucp_am_recv_param_t* parameters);
   static void on_sent(void* request, ucs_status_t status, void* sending);
-  static void on_failure(void* route, ucp_ep_h endpoint, ucs_status_t status);
+  static void on_failure(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   void add(Order order);
   void run();
   bool carry_out();
   void carry_out(Order order);
-  bool connect(Route& route);
-  void transmit(Route& route, PortMessage message);
-  void fail_route(Route& route, ucs_status_t status);
-  void end(Route& route);
+  void open_route(std::uint64_t number, std::vector<std::byte> address);
+  void close_route(std::uint64_t number);
+  void connect(Peer& peer);
+  void finish_connecting(Peer& peer, ucs_status_t status);
+  void look_after_peers();
+  void transmit(Peer& peer, PortMessage message);
+  void fail(Peer& peer, ucs_status_t status);
+  void end(std::unique_ptr<Peer> peer);
   /// Waits a little for the endpoints that are being closed.
   void finish_closing();
   void finish_answers();
@@ -77,10 +85,11 @@ class UcxMessagePort final : public MessagePort {
   std::mutex mutex_;  // for the next
   std::vector<Order> orders_;
 
-  // Only the thread uses these. A route stays at its address until UCX has closed its endpoint.
-  std::map<std::uint64_t, std::unique_ptr<Route>> routes_;
+  // Only the thread uses these. A peer stays where it is until UCX has closed its endpoint.
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::map<std::uint64_t, Peer*> routes_;
   struct Closing {
-    std::unique_ptr<Route> route;
+    std::unique_ptr<Peer> peer;
     void* request;
   };
   std::vector<Closing> closing_;

@@ -50,7 +50,16 @@ class Insider {
                   .address = port_->address()};
     const std::lock_guard lock(mutex_);
     links_ = *Links::open(place_, std::move(self),
-                          {.reader_came = [this](LinkedReader reader) { return note(reader_, std::move(reader)); },
+                          {.reader_came =
+                               [this](LinkedReader reader) {
+                                 const std::uint64_t session = reader.session;
+                                 note(reader_, std::move(reader));
+                                 const std::lock_guard held(mutex_);
+                                 if (links_ != nullptr) {
+                                   links_->welcome(session);
+                                 }
+                                 return true;
+                               },
                            .reader_left = [this](std::uint64_t session) { note_end(reader_, session); },
                            .owner_came = [this](LinkedOwner owner) { return note(owner_, std::move(owner)); },
                            .owner_left = [this](std::uint64_t session) { note_end(owner_, session); }},
@@ -59,7 +68,12 @@ class Insider {
   Insider(const Insider&) = delete;
   Insider& operator=(const Insider&) = delete;
   ~Insider() {
-    links_.reset();
+    std::unique_ptr<Links> links;
+    {
+      const std::lock_guard lock(mutex_);
+      links = std::move(links_);
+    }
+    links.reset();
     port_.reset();
   }
 

@@ -227,8 +227,6 @@ TEST_F(ExchangeNodesHostile, RequestsThatMakeNoSenseEndTheLink) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Insider insider(name_, 1000 + i);
     insider.connect(*owner_);
-    // Both are connected once it has an answer. UCX 1.13 ends a process to which another one is lost before.
-    EXPECT_TRUE(insider.ask_and_get_answer(head_of(RemoteKind::kPull, 1), std::as_bytes(std::span(&kNoBlock, 1))));
     insider.ask(requests[i].first, requests[i].second);
     if (requests[i].first.kind < RemoteKind::kFound) {
       EXPECT_TRUE(insider.is_ended()) << i;

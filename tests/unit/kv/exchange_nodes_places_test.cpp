@@ -39,8 +39,14 @@ class Node {
  public:
   explicit Node(std::uint64_t id) : place_(*shmem::parse_endpoint("127.0.0.1:0")) {
     LinkSelf self{.who = identity_of(id), .slots = 8, .secret = secret(), .address = {std::byte{1}}};
+    const std::lock_guard opening(mutex_);
     links_ = *Links::open(place_, std::move(self),
-                          {.reader_came = [](const LinkedReader& /*reader*/) { return true; },
+                          {.reader_came =
+                               [this](const LinkedReader& reader) {
+                                 const std::lock_guard held(mutex_);
+                                 links_->welcome(reader.session);
+                                 return true;
+                               },
                            .reader_left = [](std::uint64_t /*session*/) {},
                            .owner_came =
                                [this](const LinkedOwner& owner) {

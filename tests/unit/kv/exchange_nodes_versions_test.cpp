@@ -116,11 +116,12 @@ class ExchangeNodesVersions : public testing::Test {
     if (!KV_WITH_UCX) {
       GTEST_SKIP() << "built without UCX";
     }
-    const auto port = shmem::make_message_port(
+    auto port = shmem::make_message_port(
         {.receive = [](auto, auto) {}, .lost = [](std::uint64_t, const std::string&) {}, .turn = [] { return false; }},
         false);
     ASSERT_TRUE(port);
-    version_ = (*port)->version();
+    port_ = *std::move(port);
+    version_ = port_->version();
   }
   /// The member, as an owner and as a reader, says that it cannot be linked with one of these versions, and why.
   static void expect_refused(int number, std::uint64_t version, std::uint32_t messages, const std::string& as_owner,
@@ -144,6 +145,7 @@ class ExchangeNodesVersions : public testing::Test {
     EXPECT_FALSE(other.was_linked());
   }
 
+  std::unique_ptr<shmem::MessagePort> port_;
   std::uint64_t version_ = 0;
 };
 
@@ -161,7 +163,8 @@ TEST_F(ExchangeNodesVersions, OfUcx) {
 /// Else the tests above might see another refusal.
 TEST_F(ExchangeNodesVersions, ThatAreEqualAreLinked) {
   const std::string name = exchange_name(303);
-  const LinkSelf self = self_of(name, version_, kRemoteProtocol);
+  LinkSelf self = self_of(name, version_, kRemoteProtocol);
+  self.address = port_->address();  // a reader is welcome once messages reach it
   const auto owner = connected_member(name, "node 1");
   EXPECT_EQ(OtherReader(*owner).ask_for_a_link(self).type, kLinkWelcome);
   const OtherOwner other(self);
