@@ -2,10 +2,10 @@
 #include "python/shmem_torch/process_group.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "python/shmem_torch/arguments.hpp"
 
 namespace shmem_torch {
 
@@ -16,92 +16,6 @@ Store store_of(const c10::intrusive_ptr<c10d::Store>& store) {
 }
 
 namespace {
-
-[[noreturn]] void refuse(const char* name, const std::string& problem) {
-  throw std::invalid_argument(std::string(name) + ": " + problem);
-}
-
-int operation_of(const char* name, const c10d::ReduceOp& operation) {
-  switch (static_cast<c10d::ReduceOp::RedOpType>(operation)) {
-    case c10d::ReduceOp::SUM:
-      return SHMEMX_GROUP_SUM;
-    case c10d::ReduceOp::AVG:
-      return SHMEMX_GROUP_AVERAGE;
-    case c10d::ReduceOp::PRODUCT:
-      return SHMEMX_GROUP_PRODUCT;
-    case c10d::ReduceOp::MIN:
-      return SHMEMX_GROUP_MIN;
-    case c10d::ReduceOp::MAX:
-      return SHMEMX_GROUP_MAX;
-    case c10d::ReduceOp::BAND:
-      return SHMEMX_GROUP_AND;
-    case c10d::ReduceOp::BOR:
-      return SHMEMX_GROUP_OR;
-    case c10d::ReduceOp::BXOR:
-      return SHMEMX_GROUP_XOR;
-    default:
-      refuse(name, "this operation is not available with the backend shmem");
-  }
-}
-
-std::uint64_t bytes_of(const at::Tensor& tensor) {
-  return static_cast<std::uint64_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
-}
-
-/// The bytes that a tensor of this shape needs. Throws if there can be no such tensor.
-std::size_t bytes_of(const char* name, const std::vector<std::int64_t>& sizes, at::ScalarType type) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // elements: bytes of them can be counted
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) {
-    if (size < 0 || (size != 0 && count > kMost / size)) {
-      refuse(name, "a shape cannot have a dimension of " + std::to_string(size));
-    }
-    count *= size;
-  }
-  return static_cast<std::size_t>(count) * c10::elementSize(type);
-}
-
-/// Throws unless both have one dtype.
-void check_type(const char* name, const at::Tensor& one, const at::Tensor& other) {
-  if (one.scalar_type() != other.scalar_type()) {
-    refuse(name, "the tensors of the lists differ in dtype: " + dtype_name(other.scalar_type()) + " and " +
-                     dtype_name(one.scalar_type()));
-  }
-}
-
-/// Throws unless there is a tensor like `like` for each rank.
-void check_list(const char* name, const Tensors& list, int size, const at::Tensor& like) {
-  if (static_cast<int>(list.size()) != size) {
-    refuse(name, "got a list of " + std::to_string(list.size()) + " tensors for " + std::to_string(size) + " ranks");
-  }
-  for (const at::Tensor& one : list) {
-    if (one.numel() != like.numel() || one.scalar_type() != like.scalar_type()) {
-      refuse(name, "the tensors of the list and the other tensor differ in size or dtype");
-    }
-  }
-}
-
-/// The bytes of each rank's part along the first dimension; equal parts if no sizes are given.
-std::vector<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
-                                    int size) {
-  const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
-  std::vector<std::uint64_t> parts(static_cast<std::size_t>(size));
-  if (splits.empty() && rows % size != 0) {
-    refuse(name, "the first dimension is " + std::to_string(rows) + ", not a multiple of the " + std::to_string(size) +
-                     " ranks");
-  }
-  const auto is_size = [rows](std::int64_t split) { return split >= 0 && split <= rows; };
-  if (!splits.empty() &&
-      (static_cast<int>(splits.size()) != size || !std::all_of(splits.begin(), splits.end(), is_size) ||
-       std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) != rows)) {
-    refuse(name, "the split sizes do not add up to the first dimension, are negative, or are not one for each rank");
-  }
-  const std::uint64_t row_bytes = rows == 0 ? 0 : bytes_of(tensor) / static_cast<std::uint64_t>(rows);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = static_cast<std::uint64_t>(splits.empty() ? rows / size : splits[i]) * row_bytes;
-  }
-  return parts;
-}
 
 /// The buffer at `first` in parts that follow each other.
 template <typename Pointer>
@@ -174,29 +88,6 @@ WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::Allreduce
   call->combine(tensors, operation_of(kName, options.reduceOp));
   call->update(tensor);
   return give(c10d::OpType::ALLREDUCE, kName, tensors, tensors, std::move(call));
-} catch (...) {
-  tell_refused("shmem:all_reduce", options.timeout);
-  throw;
-}
-
-WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
-                                                   const c10d::AllreduceCoalescedOptions& options) try {
-  constexpr const char* kName = "shmem:all_reduce";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
-  if (tensors.empty()) {
-    refuse(kName, "got no tensors");
-  }
-  Tensors parts;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.scalar_type() != tensors[0].scalar_type()) {
-      refuse(kName, "the tensors differ in dtype");
-    }
-    check_tensor(kName, tensor);
-    parts.push_back(as_real(tensor));
-  }
-  call->combine(tensors, operation_of(kName, options.reduceOp));
-  call->update_all(parts);
-  return give(c10d::OpType::ALLREDUCE_COALESCED, kName, tensors, tensors, std::move(call));
 } catch (...) {
   tell_refused("shmem:all_reduce", options.timeout);
   throw;
@@ -318,35 +209,6 @@ WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& i
   return give(c10d::OpType::_ALLGATHER_BASE, kName, {input}, {output}, std::move(call));
 } catch (...) {
   tell_refused("shmem:_all_gather_base", options.timeout);
-  throw;
-}
-
-WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
-                                                   const c10d::AllgatherOptions& options) try {
-  constexpr const char* kName = "shmem:all_gather";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
-  if (static_cast<int>(outputs.size()) != size_) {
-    refuse(kName,
-           "got " + std::to_string(outputs.size()) + " lists of tensors for " + std::to_string(size_) + " ranks");
-  }
-  for (const Tensors& list : outputs) {
-    if (list.size() != inputs.size()) {
-      refuse(kName, "a list of output tensors is not as long as that of the input tensors");
-    }
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      check_list(kName, {list[i]}, 1, inputs[i]);
-    }
-    call->write_all(list);
-  }
-  call->expect(inputs);
-  call->read_all(inputs);
-  Tensors results;
-  for (const Tensors& list : outputs) {
-    results.insert(results.end(), list.begin(), list.end());
-  }
-  return give(c10d::OpType::ALLGATHER_COALESCED, kName, inputs, std::move(results), std::move(call));
-} catch (...) {
-  tell_refused("shmem:all_gather", options.timeout);
   throw;
 }
 
@@ -544,59 +406,5 @@ shmemx_group_statistics_t ProcessGroupShmem::statistics() const {
   shmemx_group_statistics(engine_->group.get(), &statistics);
   return statistics;
 }
-
-WorkPointer ProcessGroupShmem::noted(WorkPointer work) {
-  const std::scoped_lock lock(coalescing_);
-  if (coalesced_) {
-    coalesced_->push_back(work);
-  }
-  return work;
-}
-
-#if TORCH_VERSION_MAJOR >= 2
-void ProcessGroupShmem::startCoalescing() {
-  const std::scoped_lock lock(coalescing_);
-  coalesced_.emplace();
-}
-
-WorkPointer ProcessGroupShmem::endCoalescing() {
-  const std::scoped_lock lock(coalescing_);
-  return c10::make_intrusive<JoinedWork>(rank_,
-                                         std::exchange(coalesced_, std::nullopt).value_or(std::vector<WorkPointer>{}));
-}
-
-WorkPointer ProcessGroupShmem::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                               const c10d::AllgatherOptions& options) {
-  return make_each(inputs.size(), [&](std::size_t i) {
-    at::Tensor output = i < outputs.size() ? outputs[i] : at::Tensor();
-    return _allgather_base(output, inputs[i], options);
-  });
-}
-
-WorkPointer ProcessGroupShmem::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                               const c10d::ReduceScatterOptions& options) {
-  return make_each(inputs.size(), [&](std::size_t i) {
-    at::Tensor output = i < outputs.size() ? outputs[i] : at::Tensor();
-    return _reduce_scatter_base(output, inputs[i], options);
-  });
-}
-
-/// Also those after one that is refused: the other ranks make them.
-WorkPointer ProcessGroupShmem::make_each(std::size_t count, const std::function<WorkPointer(std::size_t)>& make) {
-  std::vector<WorkPointer> works;
-  std::exception_ptr refused;
-  for (std::size_t i = 0; i < count; ++i) {
-    try {
-      works.push_back(make(i));
-    } catch (...) {
-      refused = refused ? refused : std::current_exception();
-    }
-  }
-  if (refused) {
-    std::rethrow_exception(refused);
-  }
-  return c10::make_intrusive<JoinedWork>(rank_, std::move(works));
-}
-#endif
 
 }  // namespace shmem_torch

@@ -27,7 +27,6 @@
 namespace shmem_torch {
 
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
-using Tensors = std::vector<at::Tensor>;
 
 /// The timeout to use for one that torch gives in whole milliseconds. A program that asks for less than a millisecond
 /// gives 0, which the library would take for no limit at all.

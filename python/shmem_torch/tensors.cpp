@@ -8,14 +8,6 @@
 namespace shmem_torch {
 namespace {
 
-[[noreturn]] void refuse(const char* name, const std::string& problem) {
-  throw std::invalid_argument(std::string(name) + ": " + problem);
-}
-
-std::size_t bytes_of(const at::Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
-}
-
 /// "float [2, 3]"
 std::string text_of(const at::Tensor& tensor) {
   std::string text = c10::toString(tensor.scalar_type());
@@ -28,6 +20,14 @@ std::string text_of(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+void refuse(const char* name, const std::string& problem) {
+  throw std::invalid_argument(std::string(name) + ": " + problem);
+}
+
+std::size_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
+}
 
 void check_tensor(const char* name, const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != at::kStrided) {

@@ -14,6 +14,13 @@
 
 namespace shmem_torch {
 
+using Tensors = std::vector<at::Tensor>;
+
+/// Throws std::invalid_argument about the call of this name.
+[[noreturn]] void refuse(const char* name, const std::string& problem);
+
+std::size_t bytes_of(const at::Tensor& tensor);
+
 /// One call with the tensors that it reads and writes.
 class TensorCall {
  public:
