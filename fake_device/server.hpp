@@ -71,6 +71,7 @@ class Server final : public SessionHost {
   };
 
   Server(const Options& options, const Log& log, base::UniqueFd stop_signals, base::UniqueFd epoll);
+  static base::UniqueFd open_spare();
   Result<void> open_entrance(const std::string& path, unsigned mode, PortPool ports);
 
   void look_at_doorbells();

@@ -2,6 +2,7 @@
 // One job: its PEs from start to end.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -52,6 +53,11 @@ class Job {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// The poll interval for events that wake no poll(): a PE that ends the job, PEs that wait for one that has left.
+  static constexpr std::chrono::milliseconds kLook{100};
+  /// Their meaning is the program's; batch systems send them some time before they end a job.
+  static bool is_for_pes(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 
   struct Pe {
     pid_t pid = -1;
