@@ -69,8 +69,8 @@ class Stranger {
       reader_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
     }
   }
-  LinkChallenge say_hello() {
-    hello_.who.member = 4711;
+  LinkChallenge say_hello(const LinkIdentity& who = {.member = 4711}) {
+    hello_.who = who;
     send(*encode(kLinkHello, 0, std::as_bytes(std::span(&hello_, 1))));
     const auto frame = receive();
     EXPECT_TRUE(frame && frame->type == kLinkChallenge);
@@ -182,6 +182,25 @@ TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   second.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), std::as_bytes(std::span(address))));
   const auto replayed = second.receive();
   ASSERT_TRUE(replayed && replayed->type == kLinkRefused);
+  expect_others_go_on();
+}
+
+TEST_F(ExchangeNodesHostile, AReaderThatMessagesDoNotReachIsNotWelcome) {
+  make_pair(207);
+  auto port = *shmem::make_message_port(
+      {.receive = [](auto, auto) {}, .lost = [](std::uint64_t, const std::string&) {}, .turn = [] { return false; }},
+      false);
+  const auto address = port->address();
+  const LinkIdentity who{.member = 4711, .version = port->version(), .messages = kRemoteProtocol};
+  port.reset();
+  Stranger reader(*owner_);
+  const LinkChallenge challenge = reader.say_hello(who);
+  LinkProof proof;
+  proof.answers = 1;
+  proof.proof =
+      prove_link(shmem::derive_secret("a secret", "exchange " + name_), LinkSide::kReader, reader.hello(), challenge);
+  reader.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), address));
+  EXPECT_FALSE(reader.receive());
   expect_others_go_on();
 }
 
