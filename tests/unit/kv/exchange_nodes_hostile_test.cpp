@@ -13,6 +13,7 @@
 
 #include "tests/unit/kv/exchange_insider.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
+#include "tests/unit/kv/frame_socket.hpp"
 
 namespace {
 
@@ -20,13 +21,13 @@ using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what 
 using exchange_test::address_of;
 using exchange_test::connected_member;
 using exchange_test::exchange_name;
+using exchange_test::FrameSocket;
 using exchange_test::Insider;
 using exchange_test::kLong;
 using exchange_test::member_on_node;
 using shmem::encode;
 using shmem::Endpoint;
 using shmem::Frame;
-using shmem::FrameReader;
 using shmem::FrameType;
 using shmem::PortMessage;
 using ::testing::HasSubstr;
@@ -44,34 +45,13 @@ RemoteHead head_of(RemoteKind kind, std::uint32_t count) {
 }
 
 /// A TCP connection to a member.
-class Stranger {
+class Stranger : public FrameSocket {
  public:
-  explicit Stranger(const TestMember& member)
-      : socket_(*shmem::connect_to(*shmem::parse_endpoint(address_of(member)), LinkConnection::Clock::now() + kLong)) {}
+  explicit Stranger(const TestMember& member) : FrameSocket(*shmem::parse_endpoint(address_of(member))) {}
 
-  void send(std::span<const std::byte> bytes) {
-    // A connection that the member has closed takes no more.
-    static_cast<void>(shmem::send_all(socket_.get(), bytes, LinkConnection::Clock::now() + kLong));
-  }
-  /// The next frame, or nothing once the member has closed the connection.
-  std::optional<Frame> receive() {
-    while (true) {
-      auto frame = reader_.next();
-      EXPECT_TRUE(frame);
-      if (!frame || *frame) {
-        return frame ? *std::move(frame) : std::nullopt;
-      }
-      std::array<std::byte, 4096> bytes;
-      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
-      if (got <= 0) {
-        return std::nullopt;
-      }
-      reader_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
-    }
-  }
   LinkChallenge say_hello(const LinkIdentity& who = {.member = 4711}) {
     hello_.who = who;
-    send(*encode(kLinkHello, 0, std::as_bytes(std::span(&hello_, 1))));
+    send(kLinkHello, hello_);
     const auto frame = receive();
     EXPECT_TRUE(frame && frame->type == kLinkChallenge);
     return frame ? frame->head<LinkChallenge>().value_or(LinkChallenge{}) : LinkChallenge{};
@@ -79,8 +59,6 @@ class Stranger {
   [[nodiscard]] const LinkHello& hello() const { return hello_; }
 
  private:
-  base::UniqueFd socket_;
-  FrameReader reader_{std::size_t{1} << 20};
   LinkHello hello_;
 };
 
@@ -168,7 +146,7 @@ TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   LinkProof proof;
   proof.proof = challenge.proof;  // what the owner has said is of no use
   const std::string address = "somewhere";
-  stranger.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), std::as_bytes(std::span(address))));
+  stranger.send(kLinkProof, proof, std::as_bytes(std::span(address)));
   const auto refused = stranger.receive();
   ASSERT_TRUE(refused && refused->type == kLinkRefused);
   EXPECT_THAT(refused->text(0), HasSubstr("the proof of the secret is wrong"));
@@ -179,7 +157,7 @@ TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   const auto secret = shmem::derive_secret("a secret", "exchange " + name_);
   proof.proof = prove_link(secret, LinkSide::kReader, first.hello(), first.say_hello());
   second.say_hello();
-  second.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), std::as_bytes(std::span(address))));
+  second.send(kLinkProof, proof, std::as_bytes(std::span(address)));
   const auto replayed = second.receive();
   ASSERT_TRUE(replayed && replayed->type == kLinkRefused);
   expect_others_go_on();
@@ -199,7 +177,7 @@ TEST_F(ExchangeNodesHostile, AReaderThatMessagesDoNotReachIsNotWelcome) {
   proof.answers = 1;
   proof.proof =
       prove_link(shmem::derive_secret("a secret", "exchange " + name_), LinkSide::kReader, reader.hello(), challenge);
-  reader.send(*encode(kLinkProof, 0, std::as_bytes(std::span(&proof, 1)), address));
+  reader.send(kLinkProof, proof, address);
   EXPECT_FALSE(reader.receive());
   expect_others_go_on();
 }

@@ -4,10 +4,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -17,12 +17,12 @@
 #include "kv/service/links.hpp"
 #include "kv/service/remote_messages.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
+#include "tests/unit/kv/frame_socket.hpp"
 
 namespace {
 
 using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
 using shmem::Endpoint;
-using shmem::Frame;
 
 constexpr std::chrono::seconds kLong{20};
 
@@ -97,47 +97,27 @@ class Teller {
   void tell() {
     pollfd waiting{.fd = listener_.get(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(::poll(&waiting, 1, 20'000), 1);
-    socket_.reset(::accept(listener_.get(), nullptr, nullptr));
+    auto& socket = socket_.emplace(base::UniqueFd(::accept(listener_.get(), nullptr, nullptr)));
     listener_.reset();  // no other member waits for it
-    const auto hello = receive()->head<LinkHello>();
+    const auto hello = socket.receive()->head<LinkHello>();
     LinkChallenge challenge;
     challenge.who = identity_of(666);
     challenge.proof = prove_link(secret(), LinkSide::kOwner, *hello, challenge);
-    send(kLinkChallenge, std::as_bytes(std::span(&challenge, 1)));
-    ASSERT_EQ(receive()->type, kLinkProof);
-    std::array<std::byte, sizeof(LinkWelcome) + 1> welcome{};
-    const LinkWelcome head{.requests = 1, .slots = 8};
-    std::memcpy(welcome.data(), &head, sizeof head);
-    send(kLinkWelcome, welcome);
+    socket.send(kLinkChallenge, challenge);
+    ASSERT_EQ(socket.receive()->type, kLinkProof);
+    const std::byte address{1};
+    socket.send(kLinkWelcome, LinkWelcome{.requests = 1, .slots = 8}, std::span(&address, 1));
     std::vector<WireEndpoint> places(kMostLinkMembers, {.family = 4, .port = 1, .address = {255, 255, 255, 255}});
     for (std::size_t i = 0; i < places.size(); ++i) {
       places[i].port = static_cast<std::uint16_t>(1 + i);
     }
-    send(kLinkMembers, std::as_bytes(std::span(places)));
+    socket.send(*shmem::encode(kLinkMembers, 0, std::as_bytes(std::span(places))));
     told_ = true;
-  }
-  void send(shmem::FrameType type, std::span<const std::byte> bytes) {
-    EXPECT_TRUE(shmem::send_all(socket_.get(), *shmem::encode(type, 0, bytes), LinkConnection::Clock::now() + kLong));
-  }
-  std::optional<Frame> receive() {
-    while (true) {
-      auto frame = reader_.next();
-      if (!frame || *frame) {
-        return frame ? *std::move(frame) : std::nullopt;
-      }
-      std::array<std::byte, 4096> bytes;
-      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
-      if (got <= 0) {
-        return std::nullopt;
-      }
-      reader_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
-    }
   }
 
   Endpoint place_;
   base::UniqueFd listener_;
-  base::UniqueFd socket_;
-  shmem::FrameReader reader_{std::size_t{1} << 20};
+  std::optional<exchange_test::FrameSocket> socket_;
   std::atomic<bool> told_{false};
   std::thread thread_;
 };

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members on other nodes that have another version of libshmem or of UCX: both sides say which.
 #include <gmock/gmock.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -11,6 +9,7 @@
 #include "kv/service/remote_messages.hpp"
 #include "shmem/net/message_port.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
+#include "tests/unit/kv/frame_socket.hpp"
 
 namespace {
 
@@ -63,52 +62,21 @@ class OtherOwner {
   std::unique_ptr<Links> links_;
 };
 
-/// A reader that knows the secret, and does not look at the owner's versions itself.
-class OtherReader {
- public:
-  explicit OtherReader(const exchange_test::Member& owner)
-      : socket_(*shmem::connect_to(*shmem::parse_endpoint(address_of(owner)), deadline())) {}
-
-  /// The owner's answer to its proof: a welcome, or a text.
-  Frame ask_for_a_link(const LinkSelf& self) {
-    LinkHello hello;
-    hello.who = self.who;
-    send(kLinkHello, hello);
-    const auto challenge = receive().head<LinkChallenge>();
-    EXPECT_TRUE(challenge);
-    LinkProof proof;
-    proof.answers = 1;
-    proof.proof = prove_link(self.secret, LinkSide::kReader, hello, challenge.value_or(LinkChallenge{}));
-    send(kLinkProof, proof, self.address);
-    return receive();
-  }
-
- private:
-  static std::chrono::steady_clock::time_point deadline() { return std::chrono::steady_clock::now() + kLong; }
-  template <typename T>
-  void send(shmem::FrameType type, const T& head, std::span<const std::byte> rest = {}) {
-    const auto bytes = shmem::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest);
-    EXPECT_TRUE(shmem::send_all(socket_.get(), *bytes, deadline()));
-  }
-  Frame receive() {
-    while (true) {
-      auto frame = frames_.next();
-      if (!frame || *frame) {
-        return frame ? **std::move(frame) : Frame{};
-      }
-      std::array<std::byte, 4096> bytes;
-      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
-      if (got <= 0) {
-        ADD_FAILURE() << "the owner has closed the connection without a word";
-        return {};
-      }
-      frames_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
-    }
-  }
-
-  base::UniqueFd socket_;
-  shmem::FrameReader frames_{std::size_t{1} << 20};
-};
+/// The owner's answer to the proof of a reader that knows the secret, and does not look at the owner's versions itself:
+/// a welcome, or a text.
+Frame ask_for_a_link(const exchange_test::Member& owner, const LinkSelf& self) {
+  exchange_test::FrameSocket socket(*shmem::parse_endpoint(address_of(owner)));
+  LinkHello hello;
+  hello.who = self.who;
+  socket.send(kLinkHello, hello);
+  const auto challenge = socket.receive().value_or(Frame{}).head<LinkChallenge>();
+  EXPECT_TRUE(challenge);
+  LinkProof proof;
+  proof.answers = 1;
+  proof.proof = prove_link(self.secret, LinkSide::kReader, hello, challenge.value_or(LinkChallenge{}));
+  socket.send(kLinkProof, proof, self.address);
+  return socket.receive().value_or(Frame{});
+}
 
 class ExchangeNodesVersions : public testing::Test {
  protected:
@@ -129,7 +97,7 @@ class ExchangeNodesVersions : public testing::Test {
     const std::string name = exchange_name(number);
     const LinkSelf self = self_of(name, version, messages);
     const auto owner = connected_member(name, "node 1");
-    const Frame answer = OtherReader(*owner).ask_for_a_link(self);
+    const Frame answer = ask_for_a_link(*owner, self);
     EXPECT_EQ(answer.type, kLinkRefused);
     EXPECT_EQ(answer.text(0), as_owner);
     EXPECT_EQ(owner->stats().readers, 0U);
@@ -166,7 +134,7 @@ TEST_F(ExchangeNodesVersions, ThatAreEqualAreLinked) {
   LinkSelf self = self_of(name, version_, kRemoteProtocol);
   self.address = port_->address();  // a reader is welcome once messages reach it
   const auto owner = connected_member(name, "node 1");
-  EXPECT_EQ(OtherReader(*owner).ask_for_a_link(self).type, kLinkWelcome);
+  EXPECT_EQ(ask_for_a_link(*owner, self).type, kLinkWelcome);
   const OtherOwner other(self);
   const auto reader = member_on_node(name, "node 2");
   const std::string members = other.place();

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One end of a link's TCP connection, in the hands of a test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/fd.hpp"
+#include "shmem/bootstrap/uid_protocol.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
+
+namespace exchange_test {
+
+class FrameSocket {
+ public:
+  explicit FrameSocket(base::UniqueFd socket) : socket_(std::move(socket)) {}
+  /// A connection to `place`.
+  explicit FrameSocket(const shmem::Endpoint& place) : socket_(*shmem::connect_to(place, deadline())) {}
+
+  /// A connection that the other side has closed takes no more.
+  void send(std::span<const std::byte> bytes) { static_cast<void>(shmem::send_all(socket_.get(), bytes, deadline())); }
+  template <typename T>
+  void send(shmem::FrameType type, const T& head, std::span<const std::byte> rest = {}) {
+    send(*shmem::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
+  }
+  /// The next frame, or nothing once the other side has closed the connection.
+  std::optional<shmem::Frame> receive() {
+    while (true) {
+      auto frame = reader_.next();
+      EXPECT_TRUE(frame);
+      if (!frame || *frame) {
+        return frame ? *std::move(frame) : std::nullopt;
+      }
+      std::array<std::byte, 4096> bytes;
+      const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      if (got <= 0) {
+        return std::nullopt;
+      }
+      reader_.push(std::span(bytes).first(static_cast<std::size_t>(got)));
+    }
+  }
+
+ private:
+  static std::chrono::steady_clock::time_point deadline() {
+    return std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  }
+
+  base::UniqueFd socket_;
+  shmem::FrameReader reader_{std::size_t{1} << 20};
+};
+
+}  // namespace exchange_test
