@@ -42,7 +42,7 @@ class DirectoryWriter {
   std::errc publish(const Key& key, const Place& place);
 
   struct Withdrawn {
-    std::uint32_t slot;
+    std::uint32_t slot = 0;
     Time since;
   };
   /// Makes the entry invalid, if it is not yet; readers that come later see that, and what they wrote earlier is

@@ -125,7 +125,8 @@ class BodyReader {
 class BodyWriter {
  public:
   explicit BodyWriter(std::size_t room) : room_(room) {
-    message_.body.reset(new std::byte[room]);  // not filled with zeros
+    // Not filled with zeros. NOLINTNEXTLINE(cppcoreguidelines-owning-memory)
+    message_.body.reset(new std::byte[room]);
   }
 
   template <typename Item>

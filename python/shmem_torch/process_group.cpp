@@ -152,8 +152,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
         at::sparse_coo_tensor(at::cat(indices).t().contiguous(), at::cat(values), tensor.sizes()).coalesce();
     // Not to tensor.detach(): that would have indices and values of its own.
     const at::NoGradGuard no_gradients;
-    at::Tensor to = tensor;
-    to.copy_(sum);
+    tensor.copy_(sum);
     return "";
   };
   return noted(QueuedWork::give({rank_, c10d::OpType::ALLREDUCE, kName}, {tensor}, {tensor}, engine_, make));

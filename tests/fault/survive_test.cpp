@@ -63,7 +63,7 @@ TEST(Survive, AllGetTheSameTeamWhenOthersDieMeanwhile) {
 TEST(Survive, AllGetTheSameTeamWhenTheDeviceIsLostMeanwhile) {
   std::mt19937 random(std::random_device{}());
   const auto wait = [&](unsigned most_ms) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % (1000 * most_ms)));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % (1000UL * most_ms)));
   };
   for (int i = 0; i < repeats(3, 200) && !HasFailure(); ++i) {
     test_support::FakeDevice device;

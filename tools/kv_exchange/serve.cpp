@@ -80,7 +80,7 @@ class Server {
     if (!offset) {
       return offset.error();
     }
-    const auto pulled = member_.pull(block, memory_ + *offset);
+    auto pulled = member_.pull(block, memory_ + *offset);
     if (!pulled) {
       arena_.release(*offset, block.bytes);
       return pulled;

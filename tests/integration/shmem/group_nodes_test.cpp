@@ -237,7 +237,7 @@ TEST_F(GroupOnNodes, WhatNeedsOneNodeIsRefused) {
   expect("", 2, [](shmemx_group_t* group, int rank, int size) -> std::string {
     shmemx_group_memory_t* memory = nullptr;
     const int error = shmemx_group_allocate(group, 4096, 1'000'000'000, &memory);
-    const std::string text = shmemx_error_text();
+    std::string text = shmemx_error_text();
     if (error != -ENOTSUP || text.find("no symmetric memory: rank 0 is on") == std::string::npos) {
       return text;
     }

@@ -162,7 +162,7 @@ TEST(Group, AMessageWhoseSenderHasGivenItUpIsNotTaken) {
   const SharedCount gave_up;
   const SharedCount received;
   EXPECT_EQ("", run_ranks(2, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
-              if (const std::string bad = swap_long_messages(group, rank, 0); !bad.empty()) {
+              if (std::string bad = swap_long_messages(group, rank, 0); !bad.empty()) {
                 return bad;
               }
               Bytes data = filled(0, 1, 1'000'001);
@@ -232,7 +232,7 @@ TEST(Group, AMessageThatIsGivenUpForADeadRankNamesIt) {
     if (rank == 2) {
       ::raise(SIGKILL);
     }
-    if (const std::string bad = swap_long_messages(group, rank, 0); !bad.empty()) {
+    if (std::string bad = swap_long_messages(group, rank, 0); !bad.empty()) {
       return bad;
     }
     Bytes data(1'000'001);

@@ -114,6 +114,7 @@ inline std::string check_many_typed_messages(shmemx_group_t* group, int rank, in
   constexpr int kMessages = 300;
   std::vector<Mail> mails(kMessages);
   std::vector<Bytes> data;
+  data.reserve(kMessages);
   for (int i = 0; i < kMessages; ++i) {
     data.push_back(rank == 0 ? filled(0, i, 40) : Bytes(40));
   }

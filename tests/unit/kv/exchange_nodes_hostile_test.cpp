@@ -27,7 +27,6 @@ using exchange_test::kLong;
 using exchange_test::member_on_node;
 using shmem::encode;
 using shmem::Endpoint;
-using shmem::Frame;
 using shmem::FrameType;
 using shmem::PortMessage;
 using ::testing::HasSubstr;
@@ -124,6 +123,7 @@ TEST_F(ExchangeNodesHostile, GarbageInsteadOfAHello) {
 TEST_F(ExchangeNodesHostile, StrangersThatSayNothingGiveWay) {
   make_pair(206);
   std::vector<std::unique_ptr<Stranger>> strangers;
+  strangers.reserve(100);
   for (int i = 0; i < 100; ++i) {
     strangers.push_back(std::make_unique<Stranger>(*owner_));
   }
@@ -197,7 +197,7 @@ TEST_F(ExchangeNodesHostile, AnImpostorAtAnAddressIsTold) {
     LinkChallenge challenge;
     const auto bytes = encode(kLinkChallenge, 0, std::as_bytes(std::span(&challenge, 1)));
     static_cast<void>(shmem::send_all(connection.get(), *bytes, LinkConnection::Clock::now() + kLong));
-    std::array<std::byte, 4096> rest;
+    std::array<std::byte, 4096> rest{};
     while (::recv(connection.get(), rest.data(), rest.size(), 0) > 0) {
     }
   });

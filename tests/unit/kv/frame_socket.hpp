@@ -38,7 +38,7 @@ class FrameSocket {
       if (!frame || *frame) {
         return frame ? *std::move(frame) : std::nullopt;
       }
-      std::array<std::byte, 4096> bytes;
+      std::array<std::byte, 4096> bytes{};
       const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
       if (got <= 0) {
         return std::nullopt;
