@@ -122,7 +122,7 @@ class Links {
   void forget_place();
   void send_members(Connection& connection);
   [[nodiscard]] Connection* find_member(std::uint64_t member, bool outgoing) const;
-  /// Of those that have proved themselves, or of the others.
+  /// The number of connections in this direction whose other end has proved that it knows the secret, or has not.
   [[nodiscard]] std::size_t count(bool outgoing, bool proved) const;
   static std::uint64_t random_number();
 

@@ -136,7 +136,7 @@ std::optional<std::uint64_t> RemoteMembers::session_of(std::uint64_t route) cons
   return found != routes_.end() ? std::optional(found->first) : std::nullopt;
 }
 
-/// Of an owner, or of a reader.
+/// The member at the end of this route can be reached. If it is a reader, that is what its link waits for.
 void RemoteMembers::welcome(std::uint64_t route) {
   if (const auto session = session_of(route)) {
     const std::lock_guard lock(links_mutex_);

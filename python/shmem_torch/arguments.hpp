@@ -12,7 +12,7 @@
 
 namespace shmem_torch {
 
-/// A shmemx_group_operation. Throws if there is none for it.
+/// The shmemx_group_operation for an operation of torch. Throws if the library has no such operation.
 int operation_of(const char* name, const c10d::ReduceOp& operation);
 
 /// The bytes that a tensor of this shape needs. Throws if there can be no such tensor.
