@@ -89,10 +89,13 @@ template <typename Step, typename T, typename Where, typename... Arguments>
   return before;
 }
 
-/// For words outside the heap or not aligned.
+/// The unsigned word with the bits of a T: all operations are the same on it.
+template <typename T>
+using Word = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+
+/// For words outside the heap or not aligned. T is a Word, not each type of the interface, since this is long.
 template <typename Step, typename T, typename... Arguments>
-[[gnu::noinline]] auto apply_elsewhere(const Runtime& runtime, const char* call, int pe, T* mine,
-                                       Arguments... arguments) {
+[[gnu::noinline]] T apply_elsewhere(const Runtime& runtime, const char* call, int pe, T* mine, Arguments... arguments) {
   const Peer peer(Target{runtime, call, pe});
   shmem::api::check_aligned(runtime, call, mine);
   if (peer.is_remote()) {
@@ -109,7 +112,9 @@ struct Apply {
   template <typename T, typename... Arguments>
   [[gnu::always_inline]] auto operator()(const Target& target, T* mine, Arguments... arguments) const {
     if (!Target::in_heap(mine, sizeof(T)) || reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
-      return apply_elsewhere<Step>(target.runtime, target.call, target.pe, mine, arguments...);
+      const auto word = reinterpret_cast<Word<T>*>(const_cast<std::remove_const_t<T>*>(mine));
+      return std::bit_cast<std::remove_const_t<T>>(
+          apply_elsewhere<Step>(target.runtime, target.call, target.pe, word, std::bit_cast<Word<T>>(arguments)...));
     }
     return apply_at<Step, T>(target, target.in_its_heap(mine), arguments...);
   }
