@@ -9,9 +9,9 @@ usage() {
 Usage: scripts/lint.sh BUILD_DIR
 
 Checks every tracked source file: its SPDX line, its format (clang-format), and its layer, braces
-and line lengths (scripts/check-sources.py). Runs clang-tidy on the sources in
-BUILD_DIR/compile_commands.json and, if it is installed, shellcheck on the scripts. Exits with 0 if
-all checks pass.
+and line lengths (scripts/check-sources.py). Runs clang-tidy on the sources that BUILD_DIR compiles,
+each of them alone, and, if it is installed, shellcheck on the scripts. Exits with 0 if all checks
+pass.
 TEXT
 }
 
@@ -40,11 +40,17 @@ check_format() {
   sources | xargs -0 -r "$(versioned_program clang-format)" --dry-run -Werror
 }
 
-# Without the precompiled headers, which are for g++, so each file must include what it uses.
+# With the settings of the build folder, but each file alone and without the precompiled headers, which are for g++: so each
+# file must include what it uses.
 check_tidy() {
   local output
-  sed -E 's/ -Winvalid-pch -include [^ ]*cmake_pch\.hx*//' "$build_dir/compile_commands.json" \
-    >"$database/compile_commands.json"
+  cp "$build_dir/CMakeCache.txt" "$database"
+  sed -i '/^CMAKE_HOME_DIRECTORY\|^CMAKE_CACHEFILE_DIR/d' "$database/CMakeCache.txt"
+  cmake -S "$ROOT" -B "$database" -DCMAKE_UNITY_BUILD=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >"$database/cmake.log" || {
+    cat "$database/cmake.log" >&2
+    return 1
+  }
   output="$("$(versioned_program run-clang-tidy)" -quiet -clang-tidy-binary "$(versioned_program clang-tidy)" \
     -p "$database" -j "$(nproc)" 2>&1)" || {
     echo "$output" >&2
@@ -63,10 +69,7 @@ check_shell() {
 handle_help_option "$@"
 [[ $# == 1 ]] || usage_error "expected one argument, the build folder"
 build_dir="$(cd "$1" 2>/dev/null && pwd)" || die "no such folder: $1"
-[[ -f "$build_dir/compile_commands.json" ]] ||
-  die "no compile_commands.json in $build_dir; configure it first: scripts/build.sh"
-! grep -q '^CMAKE_UNITY_BUILD:.*=ON$' "$build_dir/CMakeCache.txt" ||
-  die "$build_dir compiles files together, but each is checked alone: cmake -B $build_dir -DCMAKE_UNITY_BUILD=OFF"
+[[ -f "$build_dir/CMakeCache.txt" ]] || die "$build_dir is not a build folder; make it first: scripts/build.sh"
 database="$(mktemp -d)"
 trap 'rm -rf "$database"' EXIT
 cd "$ROOT"

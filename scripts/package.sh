@@ -76,7 +76,7 @@ arguments=(-DSHMEM_UCX=ON -DSHMEM_PMIX=ON -DSHMEM_METRICS=ON "-DSHMEM_TORCH=$tor
 if [[ -n "$arm64" ]]; then
   scripts/arm64-root.sh build-arm64-root
   build="build-package-arm64"
-  arguments+=(--toolchain scripts/arm64.cmake -DCMAKE_INSTALL_LIBDIR=lib/aarch64-linux-gnu -DCMAKE_UNITY_BUILD=ON
+  arguments+=(--toolchain scripts/arm64.cmake -DCMAKE_INSTALL_LIBDIR=lib/aarch64-linux-gnu
     -DSHMEM_MPI=OFF -DGBA_OPENMPI=OFF -DSHMEM_PYTHON_MODULE=OFF)
 else
   arguments+=(-DSHMEM_MPI=ON -DSHMEM_PYTHON_MODULE=ON)

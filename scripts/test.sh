@@ -85,14 +85,6 @@ with_fixed_layout() {
   fi
 }
 
-# A new build compiles the files of a library together, which takes half of the time. One that is there already, which may
-# be a developer's, stays as it is.
-build_release() {
-  local -a arguments=()
-  [[ -e build/CMakeCache.txt ]] || arguments=(-DCMAKE_UNITY_BUILD=ON)
-  configure_preset release "${arguments[@]}" && build_folder release
-}
-
 in_trixie() {
   scripts/debian-root.sh trixie "$(root_folder trixie)" "$@"
 }
@@ -198,7 +190,6 @@ test_in_root() {
   exec scripts/debian-root.sh "${with[@]}" "$root" "$folder" env "CMAKE_ARGUMENTS=${cmake[*]}" bash -euc '
     build="$1"
     shift
-    [[ -e "$build/CMakeCache.txt" ]] || CMAKE_ARGUMENTS+=" -DCMAKE_UNITY_BUILD=ON"
     cmake --preset release -B "$build" $CMAKE_ARGUMENTS
     cmake --build "$build"
     status=0
@@ -215,7 +206,7 @@ cd "$ROOT"
 [[ -z "$compiler" || -n "$root" ]] || usage_error "--compiler is for --root"
 [[ -z "$root" ]] || test_in_root
 install_packages build options test
-build_release
+build_preset release
 if can_have_trixie; then
   build_asan_in_trixie
   trixie=yes

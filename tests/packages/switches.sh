@@ -18,7 +18,7 @@ die() {
 
 configure() {
   cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DPKG_CONFIG_EXECUTABLE="$work/pkg-config" \
-    -DGBA_BENCH=OFF -DGBA_EXAMPLES=OFF "$@" >"$work/log" 2>&1
+    -DGBA_BENCH=OFF -DGBA_EXAMPLES=OFF -DCMAKE_UNITY_BUILD=OFF "$@" >"$work/log" 2>&1
 }
 
 # A message of CMake may be broken into lines.

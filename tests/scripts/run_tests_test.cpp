@@ -123,7 +123,7 @@ TEST_F(RunTests, InARootBuildAndRunTheUnitTestsThere) {
   const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output,
-              HasSubstr("root trixie trixie\ncmake --preset release -B build-trixie -DCMAKE_UNITY_BUILD=ON\n"));
+              HasSubstr("root trixie trixie\ncmake --preset release -B build-trixie\n"));
   EXPECT_THAT(outcome.output, HasSubstr("cmake --build build-trixie\nctest --test-dir build-trixie "));
   EXPECT_THAT(outcome.output, EndsWith(" -L ^unit$\n"));
   EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie", "-R", "kv"}).output,
