@@ -40,13 +40,28 @@ generator_of() {
   sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null || true
 }
 
+# The folder of a preset's build.
+build_folder_of() {
+  [[ "$1" == release ]] && echo "$ROOT/build" || echo "$ROOT/build-$1"
+}
+
+# One line that says why a build failed, if that is not the compiler's output above it.
+explain_failed_build() {
+  local free
+  free="$(df --output=avail -k "$1" 2>/dev/null | tail -n 1)"
+  [[ -z "$free" ]] || ((free > 65536)) || echo "${0##*/}: the disk is full: $((free / 1024)) MiB are left for $1" >&2
+  return 1
+}
+
 # configure_preset PRESET [ARGUMENT...]: changes to the top folder of the tree.
 configure_preset() {
-  local preset="$1" folder="$ROOT/build" generator
+  local preset="$1" folder generator tree
   shift
-  [[ "$preset" == release ]] || folder="$ROOT/build-$preset"
+  folder="$(build_folder_of "$preset")"
   generator="$(generator_of "$folder")"
-  cd "$ROOT" && cmake --preset "$preset" ${generator:+"-G$generator"} "$@"
+  tree="$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$folder/CMakeCache.txt" 2>/dev/null || true)"
+  [[ -z "$tree" || "$tree" -ef "$ROOT" ]] || die "$folder was configured for another tree, $tree: remove it, then run this again"
+  cd "$ROOT" && { cmake --preset "$preset" ${generator:+"-G$generator"} "$@" || explain_failed_build "$ROOT"; }
 }
 
 # Configures PRESET and builds it, or only the named targets. The commands are chained by &&, since bash ignores set -e
@@ -59,13 +74,21 @@ build_preset() {
 
 # Builds a configured PRESET, or only the named targets. Unlike Ninja, make has to be told to use all processors.
 build_folder() {
-  local preset="$1" folder="$ROOT/build" generator
+  local preset="$1" folder generator
   shift
-  [[ "$preset" == release ]] || folder="$ROOT/build-$preset"
+  folder="$(build_folder_of "$preset")"
   generator="$(generator_of "$folder")"
   local -a jobs=()
   [[ "$generator" != *Makefiles ]] || jobs=(-j "$(nproc)")
-  cmake --build --preset "$preset" "${jobs[@]}" ${1:+--target "$@"}
+  cmake --build --preset "$preset" "${jobs[@]}" ${1:+--target "$@"} || explain_failed_build "$folder"
+}
+
+# From the output of ctest: the names of tests that failed, and of those that were skipped.
+failed_tests() {
+  sed -nE '/\((Skipped|Disabled)\)/!s/^\s*[0-9]+ - (\S+) \([A-Za-z ].*\).*/\1/p' "$@"
+}
+skipped_tests() {
+  sed -nE 's/^\s*[0-9]+ - (\S+) \(Skipped\).*/\1/p' "$@"
 }
 
 # The mirror of this machine's own Debian release.

@@ -26,6 +26,8 @@ installed.
 TEXT
 }
 
+readonly GROUPS_OF_PACKAGES=" build options demo test soak lint arm64 package torch "
+
 packages_of() {
   case "$1" in
     build)
@@ -46,14 +48,14 @@ packages_of() {
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo binutils dpkg-dev file rpm ;;
     torch) echo libtorch-dev python3-torch ;;
-    *) return 1 ;;
   esac
 }
 
 # libFuzzer's package has the number of the release's own clang in its name: 14 in Debian 12, 19 in Debian 13.
 fuzzer_library() {
   local clang
-  clang="$(dpkg-query -W -f='${Depends}' clang 2>/dev/null || true)$(apt-cache show clang 2>/dev/null | grep '^Depends:' || true)"
+  clang="$(dpkg-query -W -f='${Depends}' clang 2>/dev/null || true)"
+  [[ -n "$clang" ]] || clang="$(apt-cache show clang 2>/dev/null | grep '^Depends:' || true)"
   if [[ "$clang" =~ clang-([0-9]+) ]]; then
     echo "libclang-rt-${BASH_REMATCH[1]}-dev"
   else
@@ -78,9 +80,9 @@ missing_packages() {
   local -a packages
   mapfile -t packages < <(all_packages)
   # dpkg-query fails if it does not know one of the names, but prints the others.
-  installed="$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)"
+  installed=$'\n'"$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)"$'\n'
   for package in "${packages[@]}"; do
-    grep -qx "$package installed" <<<"$installed" || echo "$package"
+    [[ "$installed" == *$'\n'"$package installed"$'\n'* ]] || echo "$package"
   done
 }
 
@@ -116,7 +118,7 @@ for argument in "$@"; do
   if [[ "$argument" == --print ]]; then
     print=yes
   else
-    packages_of "$argument" >/dev/null || usage_error "no such group: $argument"
+    [[ "$GROUPS_OF_PACKAGES" == *" $argument "* ]] || usage_error "no such group: $argument"
     groups+=("$argument")
   fi
 done

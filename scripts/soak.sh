@@ -55,14 +55,6 @@ selection() {
   printf '%s\n' -L "^($(ctest_labels | paste -sd '|'))\$"
 }
 
-failed_tests() {
-  sed -nE '/\((Skipped|Disabled)\)/!s/^\s*[0-9]+ - (\S+) \([A-Za-z ].*\).*/\1/p' "$@"
-}
-
-skipped_tests() {
-  sed -nE 's/^\s*[0-9]+ - (\S+) \(Skipped\).*/\1/p' "$@"
-}
-
 print_summary() {
   local started="$1" rounds="$2" failed_rounds="$3"
   echo

@@ -6,19 +6,27 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
+Usage: scripts/test.sh [--full | --only PART] [--rerun] [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
        scripts/test.sh --root RELEASE [--compiler NAME] [CTEST_ARGUMENT...]
 
-Installs missing packages (groups build, options, test and arm64 of scripts/install-deps.sh), builds,
-and runs the tests: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, on Debian
-13 if this machine can have a root of it (scripts/debian-root.sh), and under ThreadSanitizer, the fuzz
-targets for 20 seconds each (GBA_FUZZ_SECONDS says otherwise), the unit tests cross-compiled for arm64
-in qemu-user, then all tests but those labelled soak. The last lines are ctest's summary of the latter.
-Exits with 0 if nothing failed anywhere.
+Installs missing packages (groups build, options, test and torch of scripts/install-deps.sh), builds
+everything, and runs all tests but those labelled soak. Tests whose files have not changed since they
+passed (models of the protocol, coverage, packages: tests/proved.txt) are not run again. The last lines
+are ctest's summary. Exits with 0 if nothing failed anywhere.
 
+  --full             also runs the parts asan, tsan, fuzz and arm64 before, proves again what has not
+                     changed, and writes that to tests/proved.txt
+  --only PART        runs one part only:
+                     asan   the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, on
+                            Debian 13 if this machine can have a root of it (scripts/debian-root.sh)
+                     tsan   the unit tests under ThreadSanitizer
+                     fuzz   the fuzz targets for 20 seconds each (GBA_FUZZ_SECONDS says otherwise)
+                     arm64  the unit tests cross-compiled for arm64, in qemu-user
+  --rerun            runs a test that failed once more, alone, at the end. If it then passes, it does
+                     not count as failed; a line "FLAKY: NAME" and its first output are printed
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that none of the tests has. Label fuzz means the fuzz targets, label arm64 the
-                     unit tests for arm64, label trixie those on Debian 13.
+                     unit tests for arm64, label trixie those on Debian 13, which need --full or --only.
   --root RELEASE     builds everything, and runs the unit tests, in a Debian of another release
                      instead: trixie is Debian 13 (scripts/debian-root.sh makes it in
                      ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
@@ -31,48 +39,53 @@ Exits with 0 if nothing failed anywhere.
 TEXT
 }
 
+readonly PARTS=(asan tsan fuzz arm64)
+full=
+only=
+rerun=
 root=
 compiler=
 required=()
-fuzz=
-arm64=
-trixie=
+not_run=() # labels of parts that this machine cannot run
 ctest_arguments=()
 without_soak=(-LE '^soak$')
 problems=()
+again=() # calls of run_again: tests to be run once more
 
 parse_arguments() {
   handle_help_option "$@"
   while [[ $# -gt 0 ]]; do
     case "$1" in
-      --require)
-        [[ -n "${2:-}" ]] || usage_error "--require needs labels"
-        IFS=, read -r -a required <<<"$2"
-        shift 2
+      --full) full=yes ;;
+      --rerun) rerun=yes ;;
+      --only)
+        [[ " ${PARTS[*]} " == *" ${2:-none} "* ]] || usage_error "--only needs one of: ${PARTS[*]}"
+        only="$2"
+        shift
         ;;
-      --require=*)
+      --require | --require=*)
+        [[ "$1" == *=* ]] || set -- "$1=${2:-}" "${@:3}"
         IFS=, read -r -a required <<<"${1#*=}"
         [[ ${#required[@]} -gt 0 ]] || usage_error "--require needs labels"
-        shift
         ;;
       --root)
         [[ "${2:-}" =~ ^[a-z]+$ ]] || usage_error "--root needs the name of a Debian release, e.g. trixie"
         root="$2"
-        shift 2
+        shift
         ;;
       --compiler)
         [[ "${2:-}" =~ ^(g\+\+|clang)$ ]] || usage_error "--compiler needs g++ or clang"
         compiler="$2"
-        shift 2
-        ;;
-      *)
-        ctest_arguments+=("$1")
         shift
         ;;
+      *) ctest_arguments+=("$1") ;;
     esac
+    shift
   done
   [[ " ${ctest_arguments[*]} " =~ " -LE "|" --label-exclude " ]] && without_soak=()
-  return 0
+  [[ -z "$compiler" || -n "$root" ]] || usage_error "--compiler is for --root"
+  [[ -z "$full" || -z "$only$root" ]] || usage_error "--full excludes --only and --root"
+  [[ -z "$only" || -z "$root" ]] || usage_error "--only and --root exclude each other"
 }
 
 # ThreadSanitizer cannot live with the address space layout that some kernels choose; where the
@@ -99,41 +112,94 @@ can_have_trixie() {
   }
 }
 
-build_asan_in_trixie() {
-  in_trixie bash -euc 'cmake --preset asan -B build-trixie-asan; cmake --build build-trixie-asan --target unit_tests'
+# run_tests FOLDER PROBLEM RUNNER [ARGUMENT...]: ctest with these arguments, by the command RUNNER. The output is also in
+# FOLDER/test.log. What fails is a problem, or, with --rerun, is run again later.
+run_tests() {
+  local folder="$1" problem="$2" runner="$3" name
+  shift 3
+  mkdir -p "$folder"
+  "$runner" ctest --test-dir "$folder" --output-on-failure "$@" "${ctest_arguments[@]}" 2>&1 | tee "$folder/test.log" && return
+  if [[ -z "$rerun" || -z "$(failed_tests "$folder/test.log")" ]]; then
+    problems+=("$problem")
+    return
+  fi
+  while read -r name; do
+    again+=("$runner $folder $name $problem")
+  done < <(failed_tests "$folder/test.log")
 }
 
-run_asan_in_trixie() {
-  echo "== unit tests, asan, Debian 13"
-  in_trixie ctest --test-dir build-trixie-asan --output-on-failure -j "$(nproc)" -L '^unit$' "${ctest_arguments[@]}" ||
-    problems+=("the unit tests failed under asan on Debian 13")
+# The output of a test that failed, from ctest's.
+output_of() {
+  awk -v name="$1" '/^ *[0-9]+\/[0-9]+ +Test +#[0-9]+: / { inside = ($0 ~ ("#[0-9]+: " name " ")) } /^ +Start +[0-9]+: / { inside = 0 } inside' "$2"
 }
 
-run_sanitized_unit_tests() {
-  local preset="$1"
-  echo "== unit tests, $preset"
-  with_fixed_layout ctest --test-dir "build-$preset" --output-on-failure -j "$(nproc)" -L '^unit$' \
-    "${ctest_arguments[@]}" || problems+=("the unit tests failed under $preset")
+# run_again RUNNER FOLDER NAME PROBLEM...: once more, alone.
+run_again() {
+  local runner="$1" folder="$2" name="$3"
+  echo "== once more, alone: $name"
+  if "$runner" ctest --test-dir "$folder" --output-on-failure -R "^$name\$" >"$folder/again.log" 2>&1; then
+    {
+      echo "FLAKY: $name"
+      output_of "$name" "$folder/test.log" | sed 's/^/  /'
+    } | tee "$folder/flaky.log"
+    sed -n 1p "$folder/flaky.log" >>"$folder/test.log"
+  else
+    cat "$folder/again.log"
+    problems+=("${*:4}")
+  fi
 }
 
-run_fuzz_targets() {
+run_part_asan() {
+  if can_have_trixie; then
+    in_trixie bash -euc 'cmake --preset asan -B build-trixie-asan; cmake --build build-trixie-asan --target unit_tests'
+    echo "== unit tests, asan, Debian 13"
+    run_tests build-trixie-asan "the unit tests failed under asan on Debian 13" in_trixie -j "$(nproc)" -L '^unit$'
+  else
+    not_run+=(trixie)
+    build_preset asan unit_tests
+    echo "== unit tests, asan"
+    run_tests build-asan "the unit tests failed under asan" with_fixed_layout -j "$(nproc)" -L '^unit$'
+  fi
+}
+
+run_part_tsan() {
+  build_preset tsan unit_tests
+  echo "== unit tests, tsan"
+  run_tests build-tsan "the unit tests failed under tsan" with_fixed_layout -j "$(nproc)" -L '^unit$'
+}
+
+run_part_fuzz() {
+  can_fuzz || {
+    not_run+=(fuzz)
+    return 0
+  }
+  build_preset fuzz
   echo "== fuzz targets"
-  ctest --test-dir build-fuzz --output-on-failure -j "$(nproc)" -L '^fuzz$' "${ctest_arguments[@]}" ||
-    problems+=("a fuzz target found something; build-fuzz/tests/fuzz has the input")
+  run_tests build-fuzz "a fuzz target found something; build-fuzz/tests/fuzz has the input" env -j "$(nproc)" -L '^fuzz$'
 }
 
-run_arm64_tests() {
+run_part_arm64() {
+  can_cross_compile || {
+    [[ "$(uname -m)" == aarch64 ]] || not_run+=(arm64)
+    return 0
+  }
+  build_preset arm64
   echo "== unit tests, arm64"
-  ctest --test-dir build-arm64 --output-on-failure -j "$(nproc)" -L '^unit$' "${ctest_arguments[@]}" ||
-    problems+=("the unit tests failed on arm64")
+  run_tests build-arm64 "the unit tests failed on arm64" env -j "$(nproc)" -L '^unit$'
 }
 
 # A third of these tests' time is waiting, so there are half as many again as processors at a time.
 run_all_tests() {
-  local log="$1"
   echo "== all tests"
-  ctest --test-dir build --output-on-failure --no-tests=error -j $((($(nproc) * 3 + 1) / 2)) "${without_soak[@]}" \
-    "${ctest_arguments[@]}" 2>&1 | tee "$log" || problems+=("a test failed")
+  run_tests build "a test failed" env --no-tests=error -j $((($(nproc) * 3 + 1) / 2)) "${without_soak[@]}"
+}
+
+# Without PyTorch, its tests are skipped.
+install_all_packages() {
+  local reason
+  install_packages build options test
+  [[ -z "$only" ]] || return 0
+  reason="$(install_packages torch 2>&1)" || echo "PyTorch's tests: skipped, ${reason##*$'\n'}"
 }
 
 tests_with_label() {
@@ -141,22 +207,13 @@ tests_with_label() {
 }
 
 check_required_label() {
-  local label="$1" log="$2" tests name
-  case "$label" in
-    fuzz)
-      [[ -n "$fuzz" ]] || problems+=("the fuzz targets were skipped, but label fuzz is required")
-      return
-      ;;
-    arm64)
-      [[ -n "$arm64" || "$(uname -m)" == aarch64 ]] ||
-        problems+=("the unit tests for arm64 were skipped, but label arm64 is required")
-      return
-      ;;
-    trixie)
-      [[ -n "$trixie" ]] || problems+=("the unit tests on Debian 13 were skipped, but label trixie is required")
-      return
-      ;;
-  esac
+  local label="$1" log="build/test.log" tests name
+  local -A part=([fuzz]="the fuzz targets" [arm64]="the unit tests for arm64" [trixie]="the unit tests on Debian 13")
+  if [[ -n "${part[$label]:-}" ]]; then
+    [[ -n "$full$only" ]] || usage_error "--require $label needs --full or --only"
+    [[ " ${not_run[*]} " != *" $label "* ]] || problems+=("${part[$label]} were skipped, but label $label is required")
+    return
+  fi
   tests="$(tests_with_label "$label")"
   [[ -n "$tests" ]] || problems+=("no test has the required label $label")
   while read -r name; do
@@ -203,36 +260,23 @@ test_in_root() {
 
 parse_arguments "$@"
 cd "$ROOT"
-[[ -z "$compiler" || -n "$root" ]] || usage_error "--compiler is for --root"
 [[ -z "$root" ]] || test_in_root
-install_packages build options test
-build_preset release
-if can_have_trixie; then
-  build_asan_in_trixie
-  trixie=yes
-else
-  build_preset asan unit_tests
-fi
-build_preset tsan unit_tests
-if can_fuzz; then
-  build_preset fuzz
-  fuzz=yes
-fi
-if can_cross_compile; then
-  build_preset arm64
-  arm64=yes
-fi
-if [[ -n "$trixie" ]]; then
-  run_asan_in_trixie
-else
-  run_sanitized_unit_tests asan
-fi
-run_sanitized_unit_tests tsan
-[[ -z "$fuzz" ]] || run_fuzz_targets
-[[ -z "$arm64" ]] || run_arm64_tests
-log=build/test.log
-run_all_tests "$log"
+[[ -z "$full" ]] || export GBA_PROVE=all
+install_all_packages
+parts=()
+[[ -z "$full" ]] || parts=("${PARTS[@]}")
+[[ -z "$only" ]] || parts=("$only")
+[[ -n "$only" ]] || build_preset release
+for part in "${parts[@]}"; do
+  "run_part_$part"
+done
+[[ -n "$only" ]] || run_all_tests
+for test in "${again[@]}"; do
+  # shellcheck disable=SC2086 # words
+  run_again $test
+done
 for label in "${required[@]}"; do
-  check_required_label "$label" "$log"
+  check_required_label "$label"
 done
 report_problems
+[[ -z "$full" || ! -d build/tests/proved ]] || cat build/tests/proved/* >tests/proved.txt

@@ -44,7 +44,7 @@ TEST_F(Demo, InstallsNoPackagesOfTests) {
   std::ostringstream asked;
   asked << std::ifstream(tree_.file("asked")).rdbuf();
   EXPECT_THAT(asked.str(), HasSubstr(" libcli11-dev "));
-  EXPECT_THAT(asked.str(), HasSubstr(" openmpi-bin\n"));
+  EXPECT_THAT(asked.str(), Not(HasSubstr("openmpi")));
   EXPECT_THAT(asked.str(), Not(HasSubstr("gtest")));
 }
 
@@ -56,8 +56,8 @@ TEST_F(Demo, BuildsInAFolderOfEitherGenerator) {
   tree_.run("demo.sh");
   std::ostringstream asked;
   asked << std::ifstream(tree_.file("asked")).rdbuf();
-  EXPECT_THAT(asked.str(), HasSubstr("-G Ninja\n"));
-  EXPECT_THAT(asked.str(), HasSubstr("-G Unix Makefiles\n"));
+  EXPECT_THAT(asked.str(), HasSubstr("cmake --preset release -DGBA_TESTS=AUTO\n"));
+  EXPECT_THAT(asked.str(), HasSubstr("cmake --preset release -GUnix Makefiles -DGBA_TESTS=AUTO\n"));
 }
 
 TEST_F(Demo, RunsFourPesByDefault) {

@@ -53,8 +53,8 @@ TEST_P(Script, PrintsHelp) {
 INSTANTIATE_TEST_SUITE_P(All, Script,
                          testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
                                          "bench.sh", "coverage.sh", "fetch-vm.sh", "package.sh",
-                                         "count-instructions.sh", "build-vm-kernel.sh", "debian-root.sh",
-                                         "versions.sh"));
+                                         "count-instructions.sh", "build-vm-kernel.sh", "debian-root.sh", "versions.sh",
+                                         "flakes.sh", "unless-proved.sh"));
 
 class WrongArguments : public testing::TestWithParam<Misuse> {};
 
@@ -79,6 +79,10 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                              "test.sh", {"--root", "trixie", "--require", "vm"}, "exclude each other"},
                                          Misuse{"test.sh", {"--compiler", "icc"}, "--compiler needs g++ or clang"},
                                          Misuse{"test.sh", {"--compiler", "clang"}, "--compiler is for --root"},
+                                         Misuse{"test.sh", {"--only", "msan"}, "--only needs one of: asan tsan"},
+                                         Misuse{"test.sh", {"--full", "--only", "asan"}, "--full excludes --only"},
+                                         Misuse{"flakes.sh", {"many"}, "not a number of runs: many"},
+                                         Misuse{"unless-proved.sh", {"x"}, "expected a name, a folder, -- and"},
                                          Misuse{"debian-root.sh", {"--with"}, "--with needs groups of packages"},
                                          Misuse{"debian-root.sh", {"trixie"}, "expected a release and a folder"},
                                          Misuse{"debian-root.sh", {"13", "root"}, "not the name of a release: 13"},
@@ -106,12 +110,6 @@ TEST(Lint, NeedsAConfiguredBuildFolder) {
   const auto outcome = run({source("scripts/lint.sh"), folder.path()});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("is not a build folder"));
-}
-
-TEST(Ci, RunsOnlyTheTestScript) {
-  const auto outcome = run({source(".ci/run"), "--help"});
-  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-  EXPECT_THAT(outcome.output, StartsWith("Usage: scripts/test.sh"));
 }
 
 }  // namespace
