@@ -15,18 +15,16 @@ TEXT
 }
 
 readonly LEAST_PERCENT=95
-readonly TESTS=(fake_device_model_test fake_device_faults_test fake_device_history_test)
+readonly PROGRAMS=(fake_device_unit_test fake_device_long_unit_test)
+readonly TESTS="^fake_device_(model|faults|history)_test$"
 readonly OBJECTS=fake_device/CMakeFiles/gba_fake_model.dir
 
 run_tests() {
   find . -name '*.gcda' -delete
-  local test
-  for test in "${TESTS[@]}"; do
-    env -u GBA_SOAK "tests/$test" --gtest_brief=1 >"$test.log" 2>&1 || {
-      cat "$test.log" >&2
-      die "$test failed"
-    }
-  done
+  env -u GBA_SOAK ctest -R "$TESTS" --no-tests=error --output-on-failure >tests.log 2>&1 || {
+    cat tests.log >&2
+    die "a test failed"
+  }
 }
 
 # One run over all objects, so that gcov sums the counts of each header.
@@ -62,7 +60,7 @@ command -v gcov >/dev/null || {
   exit 77
 }
 install_packages build test >/dev/null
-build_preset coverage "${TESTS[@]}" >/dev/null
+build_preset coverage "${PROGRAMS[@]}" >/dev/null
 cd build-coverage
 run_tests
 write_annotated_sources

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "driver/registers.hpp"
+#include "tests/unit/driver/end_of_child.hpp"
 #include "tests/unit/driver/fake_backend.hpp"
 
 namespace gba::test {
@@ -27,19 +27,6 @@ class BarMappingTest : public testing::Test {
   std::shared_ptr<FakeState> state_ = std::make_shared<FakeState>();
   FakeBackend backend_{state_};
 };
-
-/// Runs `body` in a child. Returns the child's exit code, or the number of the signal that ended it.
-template <typename Body>
-int end_of_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    body();
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 TEST_F(BarMappingTest, ReportsALostDeviceInsteadOfCrashingWhenItIsPulledOut) {
   auto control = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);

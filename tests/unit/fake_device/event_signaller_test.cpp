@@ -30,15 +30,11 @@ namespace {
 using fake_device::EventSignaller;
 using fake_device::InterruptQueue;
 using fake_device::IrqTable;
+using fake_device_test::take_count;
 
 constexpr std::uint64_t kFull = std::numeric_limits<std::uint64_t>::max() - 1;
 
 constexpr int kNoFilter = 77;  // exit code of a child that cannot filter system calls
-
-std::uint64_t take_count(int eventfd) {
-  std::uint64_t count = 0;
-  return ::read(eventfd, &count, sizeof count) == static_cast<ssize_t>(sizeof count) ? count : 0;
-}
 
 TEST(EventSignaller, AddsOneEachTime) {
   EventSignaller signaller;
@@ -46,8 +42,8 @@ TEST(EventSignaller, AddsOneEachTime) {
   for (int count = 0; count < 1000; ++count) {  // many more than the ring of completions holds
     signaller.signal(eventfd.get());
   }
-  EXPECT_EQ(take_count(eventfd.get()), 1000U);
-  EXPECT_EQ(take_count(eventfd.get()), 0U);
+  EXPECT_EQ(take_count(eventfd), 1000U);
+  EXPECT_EQ(take_count(eventfd), 0U);
 }
 
 TEST(EventSignaller, DoesNotWaitForAFullEventfd) {
@@ -57,9 +53,9 @@ TEST(EventSignaller, DoesNotWaitForAFullEventfd) {
   for (int count = 0; count < 3; ++count) {
     signaller.signal(eventfd.get());
   }
-  EXPECT_GE(take_count(eventfd.get()), kFull);
+  EXPECT_GE(take_count(eventfd), kFull);
   signaller.signal(eventfd.get());
-  EXPECT_EQ(take_count(eventfd.get()), 1U);
+  EXPECT_EQ(take_count(eventfd), 1U);
 }
 
 TEST(EventSignaller, DoesNotChangeTheFlagsOfTheClientsEventfd) {
@@ -76,7 +72,7 @@ TEST(EventSignaller, DoesNotChangeTheFlagsOfTheClientsEventfd) {
             0);
   EXPECT_EQ(::fcntl(mine.get(), F_GETFL) & O_NONBLOCK, 0);
   irqs.raise(GBA_IRQ_MSIX, 0);
-  EXPECT_EQ(take_count(mine.get()), 1U);
+  EXPECT_EQ(take_count(mine), 1U);
 }
 
 /// From now on io_setup fails with EPERM, as it may in containers.
@@ -104,7 +100,7 @@ int signal_without_asynchronous_io() {
   const bool armed =
       irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER, 0, 1, {}, std::move(fds)) == 0;
   irqs.raise(GBA_IRQ_MSIX, 0);
-  const bool counted = take_count(mine.get()) == 1;
+  const bool counted = take_count(mine) == 1;
   const bool filled = ::write(mine.get(), &kFull, sizeof kFull) == static_cast<ssize_t>(sizeof kFull);
   irqs.raise(GBA_IRQ_MSIX, 0);  // must not block
   return !signaller.never_waits() && armed && counted && filled ? 0 : 1;
@@ -158,7 +154,7 @@ int signal_without_memory() {
   }
   signaller.signal(full.get());
   signaller.signal(empty.get());
-  return take_count(full.get()) == kFull && take_count(empty.get()) == 0 ? 0 : 1;
+  return take_count(full) == kFull && take_count(empty) == 0 ? 0 : 1;
 }
 
 // A poll for room and a write would wait if the client filled the eventfd in between.
@@ -218,14 +214,14 @@ TEST(EventSignaller, NeverWaitsForAClientThatFillsItsEventfdInBetween) {
   bool going = true;
   for (int round = 0; going && round < test_support::repeats(300, 200000); ++round) {
     ::fcntl(eventfd.get(), F_SETFL, O_NONBLOCK);
-    take_count(eventfd.get());
+    take_count(eventfd);
     [[maybe_unused]] const auto filled = ::write(eventfd.get(), &kFull, sizeof kFull);
     ::fcntl(eventfd.get(), F_SETFL, 0);
     going = raiser.goes_on();
     EXPECT_TRUE(going) << "stuck waiting for room in the eventfd in round " << round;
   }
   ::fcntl(eventfd.get(), F_SETFL, O_NONBLOCK);
-  take_count(eventfd.get());  // releases a signaller that is stuck
+  take_count(eventfd);  // releases a signaller that is stuck
 }
 
 }  // namespace

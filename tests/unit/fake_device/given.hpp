@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+
 #include "fake_device/closer.hpp"
 
 namespace fake_device_test {
@@ -20,6 +22,12 @@ inline fake_device::Given given(base::UniqueFd fd) {
 /// A duplicate, as after passing over a socket: the caller keeps its own descriptor.
 inline fake_device::Given again(const base::UniqueFd& fd) {
   return given(base::UniqueFd(::dup(fd.get())));
+}
+
+/// Reads an eventfd that does not block. 0: it has no count.
+inline std::uint64_t take_count(const base::UniqueFd& eventfd) {
+  std::uint64_t count = 0;
+  return ::read(eventfd.get(), &count, sizeof count) == static_cast<ssize_t>(sizeof count) ? count : 0;
 }
 
 }  // namespace fake_device_test

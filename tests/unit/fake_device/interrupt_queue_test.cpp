@@ -21,6 +21,7 @@ using fake_device::EventSignaller;
 using fake_device::InterruptQueue;
 using fake_device::IrqTable;
 using fake_device::Time;
+using fake_device_test::take_count;
 
 constexpr unsigned kVectors = 8;
 
@@ -30,11 +31,6 @@ Time each_look = 0;  // the clock goes on by this much at each look: a signal ta
 
 Time look() {
   return now += each_look;
-}
-
-std::uint64_t take_count(const base::UniqueFd& eventfd) {
-  std::uint64_t count = 0;
-  return ::read(eventfd.get(), &count, sizeof count) == static_cast<ssize_t>(sizeof count) ? count : 0;
 }
 
 /// One client with all its vectors armed.
