@@ -45,14 +45,14 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-struct Kind {
+struct SequenceKind {
   std::int64_t pes, most_sequences, most_tokens;
   int prefixes;  // how many different common prefixes the sequences have; 0: no hashes
   bool sharing;  // sequences of a PE may share blocks
 };
 
 /// Sequences in random blocks of caches, which they may fill completely. Some have a common prefix.
-Sequences random_sequences(Random& random, const Kind& kind, const Planning& planning) {
+Sequences random_sequences(Random& random, const SequenceKind& kind, const Planning& planning) {
   Sequences sequences;
   for (std::int64_t pe = 0; pe < kind.pes; ++pe) {
     std::vector<std::int64_t> free;
@@ -154,7 +154,7 @@ TEST(BalanceProperty, AnyPlanIsCompleteAndKeepsTheGuarantees) {
     Planning planning{
         Planner::kBalanced, Mode::kCopy, 1 + random.upto(8), {20 + random.upto(60), 1 + random.upto(15)}, 0};
     planning.tolerance = seed % 3 == 0 ? 0.1 : 0;
-    const Kind kind{planning.pes, 8, 9 * planning.geometry.page, seed % 4, seed % 2 == 0};
+    const SequenceKind kind{planning.pes, 8, 9 * planning.geometry.page, seed % 4, seed % 2 == 0};
     const Sequences sequences = random_sequences(random, kind, planning);
     for (const Mode mode : {Mode::kCopy, Mode::kMove}) {
       planning.mode = mode;
@@ -311,7 +311,7 @@ Comparison compare_with_brute_force(int prefixes, int seeds) {
   for (int seed = 0; seed < seeds; ++seed) {
     Random random(static_cast<unsigned>(seed));
     const Planning planning{Planner::kBalanced, Mode::kCopy, 2 + random.upto(1), {100, 4 + random.upto(12)}, 0};
-    const Kind kind{planning.pes, planning.pes == 2 ? 6 : 3, 6 * planning.geometry.page, prefixes, false};
+    const SequenceKind kind{planning.pes, planning.pes == 2 ? 6 : 3, 6 * planning.geometry.page, prefixes, false};
     const Sequences sequences = random_sequences(random, kind, planning);
     const auto plan = plan_sequences(views(sequences), planning);
     EXPECT_TRUE(plan);

@@ -26,7 +26,7 @@ using Outcome = DirectoryReader::Outcome;
 
 constexpr auto kStaleEntry = static_cast<std::errc>(ESTALE);
 
-Key key_of(const std::string& text) {
+Key key_from(const std::string& text) {
   return *Key::make(text.data(), text.size());
 }
 
@@ -53,58 +53,58 @@ TEST(ExchangeKey, DiffersFromOneThatEndsInZeros) {
 
 TEST(ExchangeDirectory, IsReadAsItWasWritten) {
   Pair pair(4);
-  EXPECT_EQ(pair.writer.publish(key_of("one"), {7, 4096, 100, 5}), std::errc{});
+  EXPECT_EQ(pair.writer.publish(key_from("one"), {7, 4096, 100, 5}), std::errc{});
   Found found;
-  ASSERT_EQ(pair.reader.find(key_of("one"), 0, found), Outcome::kFound);
+  ASSERT_EQ(pair.reader.find(key_from("one"), 0, found), Outcome::kFound);
   EXPECT_EQ(found.place.region, 7U);
   EXPECT_EQ(found.place.offset, 4096U);
   EXPECT_EQ(found.place.bytes, 100U);
   EXPECT_EQ(found.place.layout, 5U);
-  EXPECT_EQ(pair.reader.find(key_of("one"), 5, found), Outcome::kFound);
-  EXPECT_EQ(pair.reader.find(key_of("one"), 6, found), Outcome::kOtherLayout);
-  EXPECT_EQ(pair.reader.find(key_of("two"), 0, found), Outcome::kMissing);
+  EXPECT_EQ(pair.reader.find(key_from("one"), 5, found), Outcome::kFound);
+  EXPECT_EQ(pair.reader.find(key_from("one"), 6, found), Outcome::kOtherLayout);
+  EXPECT_EQ(pair.reader.find(key_from("two"), 0, found), Outcome::kMissing);
   EXPECT_EQ(pair.reader.blocks(), 1U);
   EXPECT_EQ(pair.reader.bytes(), 100U);
 }
 
 TEST(ExchangeDirectory, FindsNoKeyThatOnlyBeginsAlike) {
   Pair pair(4);
-  EXPECT_EQ(pair.writer.publish(key_of("12345678"), {1, 0, 1, 0}), std::errc{});
+  EXPECT_EQ(pair.writer.publish(key_from("12345678"), {1, 0, 1, 0}), std::errc{});
   Found found;
-  EXPECT_EQ(pair.reader.find(key_of("123456789"), 0, found), Outcome::kMissing);
-  EXPECT_EQ(pair.reader.find(key_of("1234567"), 0, found), Outcome::kMissing);
+  EXPECT_EQ(pair.reader.find(key_from("123456789"), 0, found), Outcome::kMissing);
+  EXPECT_EQ(pair.reader.find(key_from("1234567"), 0, found), Outcome::kMissing);
 }
 
 TEST(ExchangeDirectory, RefusesWhatDoesNotFit) {
   Pair pair(2);
-  EXPECT_EQ(pair.writer.publish(key_of("a"), {1, 0, 1, 0}), std::errc{});
-  EXPECT_EQ(pair.writer.publish(key_of("a"), {1, 0, 1, 0}), std::errc::file_exists);
-  EXPECT_EQ(pair.writer.publish(key_of("b"), {1, 0, 1, 0}), std::errc{});
-  EXPECT_EQ(pair.writer.publish(key_of("c"), {1, 0, 1, 0}), std::errc::no_space_on_device);
-  EXPECT_FALSE(pair.writer.withdraw(key_of("c")));
+  EXPECT_EQ(pair.writer.publish(key_from("a"), {1, 0, 1, 0}), std::errc{});
+  EXPECT_EQ(pair.writer.publish(key_from("a"), {1, 0, 1, 0}), std::errc::file_exists);
+  EXPECT_EQ(pair.writer.publish(key_from("b"), {1, 0, 1, 0}), std::errc{});
+  EXPECT_EQ(pair.writer.publish(key_from("c"), {1, 0, 1, 0}), std::errc::no_space_on_device);
+  EXPECT_FALSE(pair.writer.withdraw(key_from("c")));
 }
 
 TEST(ExchangeDirectory, AWithdrawnEntryIsStaleAlsoWhenItsSlotIsUsedAgain) {
   Pair pair(1);
-  ASSERT_EQ(pair.writer.publish(key_of("a"), {1, 0, 8, 0}), std::errc{});
+  ASSERT_EQ(pair.writer.publish(key_from("a"), {1, 0, 8, 0}), std::errc{});
   Found found;
-  ASSERT_EQ(pair.reader.find(key_of("a"), 0, found), Outcome::kFound);
+  ASSERT_EQ(pair.reader.find(key_from("a"), 0, found), Outcome::kFound);
   Place place;
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), std::errc{});
 
-  ASSERT_TRUE(pair.writer.withdraw(key_of("a")));
+  ASSERT_TRUE(pair.writer.withdraw(key_from("a")));
   Found none;
-  EXPECT_EQ(pair.reader.find(key_of("a"), 0, none), Outcome::kMissing);
+  EXPECT_EQ(pair.reader.find(key_from("a"), 0, none), Outcome::kMissing);
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), kStaleEntry);
-  EXPECT_EQ(pair.writer.publish(key_of("a"), {1, 0, 8, 0}), std::errc::device_or_resource_busy) << "not removed yet";
+  EXPECT_EQ(pair.writer.publish(key_from("a"), {1, 0, 8, 0}), std::errc::device_or_resource_busy) << "not removed yet";
   EXPECT_TRUE(pair.writer.uses(1));
-  pair.writer.remove(key_of("a"));
+  pair.writer.remove(key_from("a"));
   EXPECT_FALSE(pair.writer.uses(1));
 
-  ASSERT_EQ(pair.writer.publish(key_of("a"), {1, 0, 8, 0}), std::errc{});
+  ASSERT_EQ(pair.writer.publish(key_from("a"), {1, 0, 8, 0}), std::errc{});
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), kStaleEntry);
   Found again;
-  ASSERT_EQ(pair.reader.find(key_of("a"), 0, again), Outcome::kFound);
+  ASSERT_EQ(pair.reader.find(key_from("a"), 0, again), Outcome::kFound);
   EXPECT_EQ(again.slot, found.slot);
   EXPECT_GT(again.epoch, found.epoch);
 }
@@ -117,7 +117,7 @@ TEST(ExchangeDirectory, StaysUsableThroughManyChanges) {
   std::size_t count = 0;
   for (int step = 0; step < 100'000; ++step) {
     const std::size_t i = random() % there.size();
-    const Key key = key_of("key " + std::to_string(i));
+    const Key key = key_from("key " + std::to_string(i));
     if (there[i]) {
       ASSERT_TRUE(pair.writer.withdraw(key));
       pair.writer.remove(key);
@@ -131,7 +131,7 @@ TEST(ExchangeDirectory, StaysUsableThroughManyChanges) {
   }
   for (std::size_t i = 0; i < there.size(); ++i) {
     Found found;
-    const auto outcome = pair.reader.find(key_of("key " + std::to_string(i)), 0, found);
+    const auto outcome = pair.reader.find(key_from("key " + std::to_string(i)), 0, found);
     ASSERT_EQ(outcome, there[i] ? Outcome::kFound : Outcome::kMissing) << i;
     EXPECT_TRUE(!there[i] || found.place.offset == i);
   }
@@ -141,9 +141,9 @@ TEST(ExchangeDirectory, StaysUsableThroughManyChanges) {
 TEST(ExchangeDirectory, ListsItsEntries) {
   Pair pair(8);
   for (const char* name : {"a", "b", "c"}) {
-    ASSERT_EQ(pair.writer.publish(key_of(name), {1, 0, 1, 0}), std::errc{});
+    ASSERT_EQ(pair.writer.publish(key_from(name), {1, 0, 1, 0}), std::errc{});
   }
-  ASSERT_TRUE(pair.writer.withdraw(key_of("b")));
+  ASSERT_TRUE(pair.writer.withdraw(key_from("b")));
   std::string names;
   Found found;
   Key key;
@@ -207,7 +207,7 @@ class Corrupt {
 
 TEST(CorruptDirectory, ASlotBeyondTheEntriesIsNotFollowed) {
   Corrupt corrupt(4);
-  const Key key = key_of("a");
+  const Key key = key_from("a");
   Found found;
   corrupt.put(key, 0);
   ASSERT_EQ(corrupt.reader().find(key, 0, found), Outcome::kFound);
@@ -221,7 +221,7 @@ TEST(CorruptDirectory, ASlotBeyondTheEntriesIsNotFollowed) {
 
 TEST(CorruptDirectory, SizesThatMakeNoSenseAreRefused) {
   Corrupt corrupt(4);
-  const Key key = key_of("a");
+  const Key key = key_from("a");
   Found found;
   Place place;
   corrupt.put(key, 0);
@@ -245,7 +245,7 @@ TEST(CorruptDirectory, SizesThatMakeNoSenseAreRefused) {
 TEST(CorruptDirectory, AnyBytesAreReadWithinBounds) {
   Corrupt corrupt(16);
   std::mt19937_64 random(7);
-  const Key key = key_of("a");
+  const Key key = key_from("a");
   for (int round = 0; round < 2'000; ++round) {
     for (std::size_t at = 0; at < corrupt.size(); at += 8) {
       const std::uint64_t word = random() >> random() % 64;

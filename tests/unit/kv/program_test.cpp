@@ -8,11 +8,7 @@
 namespace {
 
 using kv_program::CommandLine;
-using kv_program::Format;
 using kv_program::Load;
-using kv_program::Mode;
-using kv_program::Options;
-using kv_program::Planner;
 using kv_program::Results;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -22,7 +18,7 @@ CommandLine read(std::vector<const char*> arguments) {
   return kv_program::read_command_line(static_cast<int>(arguments.size()), arguments.data());
 }
 
-Options options(const std::vector<const char*>& arguments) {
+kv_program::Options options(const std::vector<const char*>& arguments) {
   const CommandLine line = read(arguments);
   EXPECT_TRUE(line.go_on) << line.text;
   return line.options;
@@ -36,20 +32,21 @@ void expect_refused(const std::vector<const char*>& arguments, const std::string
 }
 
 TEST(KvOptions, HaveDefaults) {
-  const Options usual = options({});
+  const kv_program::Options usual = options({});
   EXPECT_EQ(usual.shape.bytes_of_part(), 64 * 1024);
   EXPECT_EQ(usual.shape.blocks, 160);
   EXPECT_FALSE(usual.blocks_by_budget);
   EXPECT_EQ(usual.rounds, 10);
   EXPECT_EQ(usual.repeats, 10);
-  EXPECT_EQ(usual.planner, Planner::kPair);
+  EXPECT_EQ(usual.planner, kv_program::Planner::kPair);
   EXPECT_FALSE(usual.json);
 }
 
 TEST(KvOptions, UseTheCachesOfAModelAndExplicitOptions) {
-  const Options model = options({"--model", "llama-3-70b", "--dtype", "fp8", "--layers", "3", "--format", "by-block"});
+  const kv_program::Options model =
+      options({"--model", "llama-3-70b", "--dtype", "fp8", "--layers", "3", "--format", "by-block"});
   EXPECT_EQ(model.model, "Llama-3-70B");
-  EXPECT_EQ(model.shape.format, Format::kByBlock);
+  EXPECT_EQ(model.shape.format, kv_program::Format::kByBlock);
   EXPECT_EQ(model.shape.layers, 3);
   EXPECT_EQ(model.shape.kv_heads, 8);
   EXPECT_EQ(model.shape.page_size, 16);
@@ -58,7 +55,7 @@ TEST(KvOptions, UseTheCachesOfAModelAndExplicitOptions) {
 }
 
 TEST(KvOptions, ChooseAsManyBlocksAsFitTheBudget) {
-  const Options large = options({"--model", "Llama-3-70B"});
+  const kv_program::Options large = options({"--model", "Llama-3-70B"});
   EXPECT_EQ(large.shape.bytes_of_block(), std::int64_t{80} * 2 * 8 * 16 * 128 * 2);
   EXPECT_EQ(large.shape.blocks, 25);
   EXPECT_TRUE(large.blocks_by_budget);
@@ -68,8 +65,8 @@ TEST(KvOptions, ChooseAsManyBlocksAsFitTheBudget) {
 }
 
 TEST(KvOptions, SupportLatentCaches) {
-  const Options latent = options({"--model", "DeepSeek-V3"});
-  EXPECT_EQ(latent.shape.format, Format::kLatent);
+  const kv_program::Options latent = options({"--model", "DeepSeek-V3"});
+  EXPECT_EQ(latent.shape.format, kv_program::Format::kLatent);
   EXPECT_EQ(latent.shape.bytes_of_block(), std::int64_t{61} * 64 * 576 * 2);
   expect_refused({"--model", "DeepSeek-V3", "--format", "apart"}, "DeepSeek-V3 has one latent cache and no V");
   expect_refused({"--model", "Llama-3-8B", "--format", "latent"}, "Llama-3-8B has K and V");
@@ -78,10 +75,10 @@ TEST(KvOptions, SupportLatentCaches) {
 TEST(KvOptions, ReadRoundsModeAndPlan) {
   EXPECT_EQ(options({"--rounds", "all"}).rounds, kv_program::kAllRounds);
   EXPECT_EQ(options({"--rounds", "7"}).rounds, 7);
-  EXPECT_EQ(options({"--plan", "balanced"}).planner, Planner::kBalanced);
-  EXPECT_EQ(options({"--mode", "move"}).mode, Mode::kMove);
+  EXPECT_EQ(options({"--plan", "balanced"}).planner, kv_program::Planner::kBalanced);
+  EXPECT_EQ(options({"--mode", "move"}).mode, kv_program::Mode::kMove);
   EXPECT_EQ(options({"--mode", "move"}).repeats, 1);
-  const Options window = options({"--from", "1.5", "--to", "20"});
+  const kv_program::Options window = options({"--from", "1.5", "--to", "20"});
   EXPECT_EQ(window.from, 1.5);
   EXPECT_EQ(window.to, 20);
 }

@@ -12,7 +12,6 @@
 namespace {
 
 using kv_program::BuiltinTrace;
-using kv_program::Geometry;
 using kv_program::Request;
 using kv_program::Trace;
 using kv_program::TraceFile;
@@ -247,7 +246,7 @@ std::vector<std::vector<std::int64_t>> lengths_of(const kv_program::TraceWindow&
   return lengths;
 }
 
-WindowDealer dealer(std::vector<Request> requests, int pes, const Geometry& geometry) {
+WindowDealer dealer(std::vector<Request> requests, int pes, const kv_program::Geometry& geometry) {
   return *WindowDealer::create(std::make_unique<ListTrace>(std::move(requests)), pes, geometry);
 }
 
@@ -284,7 +283,7 @@ TEST(WindowDealer, ScalesRequestsUntilHalfACacheHoldsFive) {
 }
 
 TEST(WindowDealer, HashesThePagesThatLieInThePrompt) {
-  const auto hashes = [](std::vector<Request> requests, const Geometry& geometry) {
+  const auto hashes = [](std::vector<Request> requests, const kv_program::Geometry& geometry) {
     auto window = *dealer(std::move(requests), 3, geometry).next();
     return std::array{window[0][0].hashes, window[1][0].hashes, window[2][0].hashes};
   };
@@ -356,7 +355,7 @@ TEST(TraceSlice, NamesItsTimeRange) {
 }
 
 TEST(WindowDealer, AnyWindowCanBePlanned) {
-  const Geometry geometry{20, 4};
+  const kv_program::Geometry geometry{20, 4};
   for (int pes = 1; pes <= 9; ++pes) {
     auto windows = *WindowDealer::create(std::make_unique<BuiltinTrace>(), pes, geometry);
     for (int i = 0; i < 100; ++i) {
@@ -373,7 +372,8 @@ TEST(WindowDealer, AnyWindowCanBePlanned) {
 }
 
 TEST(WindowDealer, RefusesCachesThatAreTooSmall) {
-  for (const Geometry& geometry : {Geometry{1, 128}, Geometry{2, 1}, Geometry{2, 0}}) {
+  for (const kv_program::Geometry& geometry :
+       {kv_program::Geometry{1, 128}, kv_program::Geometry{2, 1}, kv_program::Geometry{2, 0}}) {
     EXPECT_FALSE(WindowDealer::create(std::make_unique<BuiltinTrace>(), 2, geometry));
   }
   EXPECT_FALSE(WindowDealer::create(std::make_unique<BuiltinTrace>(), 0, {80, 128}));
