@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks three rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
+"""Checks four rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
 
 Layers: a file includes files of its own folder and of lower layers, never of a higher one. docs/architecture.md
 describes the layers. Braces: every body of if, else, for and while has them. Lines: at most 120 characters, also where
-clang-format does not break lines, as in comments. Exits with 1 and names each line that breaks a rule."""
+clang-format does not break lines, as in comments. Unit tests: a CMakeLists.txt names each file. Exits with 1 and names
+each line or file that breaks a rule."""
 
 import pathlib
 import re
@@ -133,6 +134,17 @@ def line_problems(tree, file):
     return [f"{file}:{i + 1}: a line of {len(line)} characters" for i, line in enumerate(lines) if len(line) > MOST_COLUMNS]
 
 
+def unit_test_problems(tree):
+    """Files of unit tests that no CMakeLists.txt names: nothing would run them."""
+    named = {
+        (lists.parent / name).resolve()
+        for lists in (tree / "tests" / "unit").rglob("CMakeLists.txt")
+        for name in re.findall(r"[^\s()]+_test\.cpp", lists.read_text())
+    }
+    files = sorted((tree / "tests" / "unit").rglob("*_test.cpp"))
+    return [f"{file.relative_to(tree)}: no CMakeLists.txt names it" for file in files if file.resolve() not in named]
+
+
 def sources(tree, tops):
     return [
         path.relative_to(tree)
@@ -148,6 +160,7 @@ def main():
     problems = [problem for file in layered for problem in layer_problems(tree, file)]
     braced = layered + sources(tree, ["tests"])
     problems += [problem for file in braced for problem in brace_problems(tree, file) + line_problems(tree, file)]
+    problems += unit_test_problems(tree)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(braced)} files, {len(problems)} problems")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/check-sources.py: this tree keeps the rules of layers, braces and line lengths, and violations are found.
+// scripts/check-sources.py: this tree keeps its rules (layers, braces, lines, unit tests), and violations are found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +81,18 @@ TEST(CheckSources, RefusesALongLine) {
   tree.write("base/a.hpp", "// " + std::string(117, 'a') + "\n// " + std::string(118, 'a') + "\n");
   const auto outcome = tree.check();
   EXPECT_THAT(outcome.output, HasSubstr("base/a.hpp:2: a line of 121 characters"));
+  EXPECT_THAT(outcome.output, HasSubstr("1 problems"));
+}
+
+TEST(CheckSources, RefusesAUnitTestThatIsNotBuilt) {
+  const SmallTree tree;
+  tree.write("base/a.hpp", "");
+  tree.write("tests/unit/base/CMakeLists.txt", "gba_test(a_test SOURCES a_test.cpp sub/b_test.cpp)\n");
+  for (const char* file : {"a_test.cpp", "sub/b_test.cpp", "sub/a_test.cpp"}) {
+    tree.write(std::string("tests/unit/base/") + file, "");
+  }
+  const auto outcome = tree.check();
+  EXPECT_THAT(outcome.output, HasSubstr("tests/unit/base/sub/a_test.cpp: no CMakeLists.txt names it"));
   EXPECT_THAT(outcome.output, HasSubstr("1 problems"));
 }
 
