@@ -19,6 +19,7 @@
 #include "shmem/bootstrap/local.hpp"
 #include "shmem/net/network.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
+#include "tests/unit/shmem/text_of.hpp"
 
 namespace shmem::testing {
 
@@ -115,10 +116,6 @@ inline RemotePlace heap_of(int pe, std::uint64_t offset) {
   return {pe, Segment::kHeap, offset};
 }
 
-template <typename T>
-std::string text_of(const Result<T>& result) {
-  return result ? "went well" : result.error().text;
-}
 /// The error, or "".
 template <typename T>
 std::string problem_of(const Result<T>& result) {

@@ -13,6 +13,7 @@
 #include "base/memfd.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
+#include "tests/unit/shmem/text_of.hpp"
 
 namespace shmem {
 namespace {
@@ -23,6 +24,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::in_processes;
 using ::testing::IsEmpty;
+using testing::text_of;
 
 std::shared_ptr<const JobMemory> make_job(int pes) {
   return std::make_shared<const JobMemory>(JobMemory::create(pes).value());
@@ -49,10 +51,6 @@ std::string gather(Bootstrap& bootstrap, int call, std::size_t size) {
     expected.insert(expected.end(), part.begin(), part.end());
   }
   return *all == expected ? "" : "wrong bytes in call " + std::to_string(call);
-}
-
-std::string text_of(const Result<void>& result) {
-  return result ? "went well" : result.error().text;
 }
 
 TEST(LocalBootstrap, KnowsItsRankAndSize) {

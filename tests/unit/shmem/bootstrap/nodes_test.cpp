@@ -16,8 +16,8 @@
 namespace shmem {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// PE 0 of a job; the test sets what the other PEs report.
 class Scripted : public Bootstrap {

@@ -8,6 +8,7 @@
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
+#include "tests/unit/shmem/text_of.hpp"
 
 namespace shmem {
 namespace {
@@ -18,11 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-template <typename T>
-std::string text_of(const Result<T>& result) {
-  return result ? "went well" : result.error().text;
-}
+using testing::text_of;
 
 TEST(Endpoints, AreReadAndWritten) {
   EXPECT_EQ(parse_endpoint("127.0.0.1:80").value().text(), "127.0.0.1:80");

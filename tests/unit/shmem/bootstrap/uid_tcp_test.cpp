@@ -17,6 +17,7 @@
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/support/network.hpp"
 #include "tests/support/soak.hpp"
+#include "tests/unit/shmem/text_of.hpp"
 
 namespace shmem {
 namespace {
@@ -28,15 +29,11 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using testing::text_of;
 using Clock = std::chrono::steady_clock;
 using Joined = Result<std::unique_ptr<TcpBootstrap>>;
 
-constexpr seconds kLimit{60};
-
-template <typename T>
-std::string text_of(const Result<T>& result) {
-  return result ? "went well" : result.error().text;
-}
+constexpr seconds kJoinLimit{60};
 
 /// One job, whose server is PE 0.
 class Tcp : public ::testing::TestWithParam<const char*> {
@@ -51,10 +48,10 @@ class Tcp : public ::testing::TestWithParam<const char*> {
     listener_ = *std::move(listener);
   }
 
-  TcpPlace place(int rank, int size, milliseconds limit = kLimit) const {
-    return {.rank = rank, .size = size, .limit = limit, .retries = false, .grace = kLimit};
+  TcpPlace place(int rank, int size, milliseconds limit = kJoinLimit) const {
+    return {.rank = rank, .size = size, .limit = limit, .retries = false, .grace = kJoinLimit};
   }
-  Joined join(int rank, int size, milliseconds limit = kLimit) { return join_at(id_, place(rank, size, limit)); }
+  Joined join(int rank, int size, milliseconds limit = kJoinLimit) { return join_at(id_, place(rank, size, limit)); }
   Joined join_at(const UniqueId& id, const TcpPlace& place) {
     return TcpBootstrap::join(id, place, place.rank == 0 ? std::exchange(listener_, std::nullopt) : std::nullopt);
   }
@@ -149,9 +146,9 @@ INSTANTIATE_TEST_SUITE_P(Families, Tcp, ::testing::Values("127.0.0.1:0", "[::1]:
 class Trouble : public Tcp {
  protected:
   /// A connection to the server that has sent nothing yet.
-  base::UniqueFd knock() const { return connect_to(id_.place, Clock::now() + kLimit).value(); }
+  base::UniqueFd knock() const { return connect_to(id_.place, Clock::now() + kJoinLimit).value(); }
   static void say(const base::UniqueFd& socket, std::span<const std::byte> bytes) {
-    static_cast<void>(send_all(socket.get(), bytes, Clock::now() + kLimit));
+    static_cast<void>(send_all(socket.get(), bytes, Clock::now() + kJoinLimit));
   }
   static FrameBytes hello(int rank, int size) {
     const Hello hello = hello_of(rank, size);
@@ -298,7 +295,7 @@ void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
   pollfd guest{door.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&guest, 1, 60'000), 1);
   const base::UniqueFd near(::accept(door.get(), nullptr, nullptr));
-  const base::UniqueFd far = connect_to(target, Clock::now() + kLimit).value();
+  const base::UniqueFd far = connect_to(target, Clock::now() + kJoinLimit).value();
   const std::array<std::pair<int, int>, 2> ways{{{near.get(), far.get()}, {far.get(), near.get()}}};
   std::array<bool, 2> open{true, true};
   std::size_t piece = 1;
@@ -316,8 +313,8 @@ void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
       if (got <= 0) {
         ::shutdown(ways[way].second, SHUT_WR);
       } else {
-        static_cast<void>(
-            send_all(ways[way].second, std::span(buffer).first(static_cast<std::size_t>(got)), Clock::now() + kLimit));
+        static_cast<void>(send_all(ways[way].second, std::span(buffer).first(static_cast<std::size_t>(got)),
+                                   Clock::now() + kJoinLimit));
       }
     }
   }
@@ -448,7 +445,7 @@ std::string squat(const base::UniqueFd& port, std::span<const std::byte> answer)
     }
     got.append(buffer.data(), static_cast<std::size_t>(bytes));
     if (!answered) {
-      static_cast<void>(send_all(victim.get(), answer, Clock::now() + kLimit));
+      static_cast<void>(send_all(victim.get(), answer, Clock::now() + kJoinLimit));
       answered = true;
     }
   }

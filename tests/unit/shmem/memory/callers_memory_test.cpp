@@ -28,7 +28,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kFilePage = 4096;
 
 /// Whether the kernel copies memory between processes: qemu-user does not, nor do some containers.
 bool copies_memory() {
@@ -90,7 +90,7 @@ TEST(OwnMappings, AreOneFileIfTheyFollowEachOtherThere) {
 
 /// A mapping of a file.
 struct Mapped {
-  explicit Mapped(int fd, std::size_t bytes = 2 * kPage, int protection = PROT_READ | PROT_WRITE,
+  explicit Mapped(int fd, std::size_t bytes = 2 * kFilePage, int protection = PROT_READ | PROT_WRITE,
                   int flags = MAP_SHARED)
       : mapping(::mmap(nullptr, bytes, protection, flags, fd, 0), bytes) {}
   [[nodiscard]] std::span<std::byte> part(std::size_t begin, std::size_t bytes) const {
@@ -99,38 +99,38 @@ struct Mapped {
   base::Mapping mapping;
 };
 
-base::UniqueFd memfd(std::size_t bytes = 2 * kPage) {
+base::UniqueFd memfd(std::size_t bytes = 2 * kFilePage) {
   return *base::create_memfd("callers", bytes);
 }
 
 TEST(CallersMemory, IsThePartOfItsFile) {
   const auto fd = memfd();
   const Mapped memory(fd.get());
-  const auto part = file_of(memory.part(100, kPage), fd.get(), 100);
+  const auto part = file_of(memory.part(100, kFilePage), fd.get(), 100);
   ASSERT_TRUE(part) << part.error().text;
   EXPECT_EQ(part->offset, 100U);
   EXPECT_NE(part->file.get(), fd.get());
-  const auto window = map_window(part->file.get(), part->offset, kPage);
+  const auto window = map_window(part->file.get(), part->offset, kFilePage);
   ASSERT_TRUE(window) << window.error().text;
   std::memcpy(memory.part(100, 4).data(), "abc", 4);
   EXPECT_STREQ(reinterpret_cast<const char*>(window->data), "abc");
-  window->data[kPage - 1] = std::byte{9};
-  EXPECT_EQ(memory.part(100, kPage).back(), std::byte{9});
+  window->data[kFilePage - 1] = std::byte{9};
+  EXPECT_EQ(memory.part(100, kFilePage).back(), std::byte{9});
 }
 
 TEST(CallersMemory, IsFoundAmongTheOpenFiles) {
   const auto fd = memfd();
   const Mapped memory(fd.get());
-  const auto part = file_of(memory.part(kPage + 8, 16), -1, 0);
+  const auto part = file_of(memory.part(kFilePage + 8, 16), -1, 0);
   ASSERT_TRUE(part) << part.error().text;
   EXPECT_TRUE(part->file);
-  EXPECT_EQ(part->offset, kPage + 8);
+  EXPECT_EQ(part->offset, kFilePage + 8);
 }
 
 TEST(CallersMemory, WithoutAFileIsPrivate) {
   std::vector<std::byte> allocated(100'000);
-  const Mapped copied(memfd().get(), 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-  for (const auto memory : {std::span(allocated), copied.part(0, kPage)}) {
+  const Mapped copied(memfd().get(), 2 * kFilePage, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+  for (const auto memory : {std::span(allocated), copied.part(0, kFilePage)}) {
     const auto part = file_of(memory, -1, 0);
     ASSERT_TRUE(part) << part.error().text;
     EXPECT_FALSE(part->file);
@@ -148,38 +148,38 @@ TEST(CallersMemory, ThatCannotBeSharedIsRefused) {
   const auto fd = memfd();
   const auto other = memfd();
   const Mapped memory(fd.get());
-  const auto all = memory.part(0, 2 * kPage);
+  const auto all = memory.part(0, 2 * kFilePage);
   fails(file_of({}, -1, 0), std::errc::invalid_argument, "0 bytes at");
   fails(file_of(memory.part(0, 0), fd.get(), 0), std::errc::invalid_argument, "0 bytes at");
   fails(file_of({all.data(), SIZE_MAX}, -1, 0), std::errc::invalid_argument, "are no memory");
   fails(file_of(all, -7, 0), std::errc::invalid_argument, "-7 is no file descriptor");
   fails(file_of(all, 987, 0), std::errc::bad_file_descriptor, "987");
   fails(file_of(all, other.get(), 0), std::errc::invalid_argument, "is not a shared mapping of file descriptor");
-  fails(file_of(all, fd.get(), kPage), std::errc::invalid_argument, "is byte 0 of file descriptor");
-  const Mapped copied(fd.get(), 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-  fails(file_of(copied.part(0, kPage), fd.get(), 0), std::errc::invalid_argument, "is not a shared mapping");
-  const Mapped constant(fd.get(), 2 * kPage, PROT_READ);
-  fails(file_of(constant.part(0, kPage), fd.get(), 0), std::errc::permission_denied, "PROT_READ and PROT_WRITE");
+  fails(file_of(all, fd.get(), kFilePage), std::errc::invalid_argument, "is byte 0 of file descriptor");
+  const Mapped copied(fd.get(), 2 * kFilePage, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+  fails(file_of(copied.part(0, kFilePage), fd.get(), 0), std::errc::invalid_argument, "is not a shared mapping");
+  const Mapped constant(fd.get(), 2 * kFilePage, PROT_READ);
+  fails(file_of(constant.part(0, kFilePage), fd.get(), 0), std::errc::permission_denied, "PROT_READ and PROT_WRITE");
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   fails(file_of(all, null.get(), 0), std::errc::operation_not_supported, "neither a memfd nor");
 }
 
 TEST(CallersMemory, BeyondTheEndOfItsFileIsRefused) {
   const base::UniqueFd fd(::memfd_create("short", MFD_CLOEXEC));
-  ASSERT_EQ(::ftruncate(fd.get(), kPage), 0);
+  ASSERT_EQ(::ftruncate(fd.get(), kFilePage), 0);
   const Mapped memory(fd.get());
-  fails(file_of(memory.part(0, kPage + 1), fd.get(), 0), std::errc::invalid_argument, "of a file of 4096");
+  fails(file_of(memory.part(0, kFilePage + 1), fd.get(), 0), std::errc::invalid_argument, "of a file of 4096");
   if (copies_memory()) {
-    fails(file_of(memory.part(kPage, 1), -1, 0), std::errc::operation_not_supported, "is not ordinary memory");
+    fails(file_of(memory.part(kFilePage, 1), -1, 0), std::errc::operation_not_supported, "is not ordinary memory");
   }
-  EXPECT_FALSE(map_window(fd.get(), 0, kPage + 1));
+  EXPECT_FALSE(map_window(fd.get(), 0, kFilePage + 1));
   EXPECT_FALSE(map_window(fd.get(), UINT64_MAX - 10, 100));
-  EXPECT_TRUE(map_window(fd.get(), kPage - 1, 1));
+  EXPECT_TRUE(map_window(fd.get(), kFilePage - 1, 1));
 }
 
 TEST(CallersMemory, WindowsAreOfFilesInMemoryOnly) {
   const base::UniqueFd null(::open("/dev/zero", O_RDWR | O_CLOEXEC));
-  const auto window = map_window(null.get(), 0, kPage);
+  const auto window = map_window(null.get(), 0, kFilePage);
   ASSERT_FALSE(window);
   EXPECT_EQ(window.error().code, std::errc::operation_not_supported);
 }
@@ -278,7 +278,7 @@ TEST(ProcessMemory, IsWrittenInPieces) {
   }
   EXPECT_EQ(process->write({}), std::errc{});
   // The kernel stops at the piece that is not there.
-  pieces[1].there = kPage;
+  pieces[1].there = kFilePage;
   EXPECT_EQ(process->write(std::span(pieces).first(3)), std::errc::bad_address);
 }
 
@@ -304,7 +304,7 @@ struct Ends {
   explicit Ends(int count) {
     for (int pe = 0; pe < count; ++pe) {
       ends.push_back(*FdExchange::open());
-      files.push_back(memfd(kPage * static_cast<std::size_t>(pe + 1)));
+      files.push_back(memfd(kFilePage * static_cast<std::size_t>(pe + 1)));
       peers.push_back(FdExchange::Peer{ends.back().address(), pe % 2 == 0});
     }
   }
@@ -335,7 +335,7 @@ TEST(FdExchange, GivesEachPeTheDescriptorsOfTheOthers) {
       for (int other = 0; other < kPes; ++other) {
         const auto& fd = (*fds)[static_cast<std::size_t>(other)];
         EXPECT_EQ(static_cast<bool>(fd), other != pe && other % 2 == 0);
-        EXPECT_TRUE(!fd || size_of(fd.get()) == static_cast<off_t>(kPage) * (other + 1));
+        EXPECT_TRUE(!fd || size_of(fd.get()) == static_cast<off_t>(kFilePage) * (other + 1));
       }
     });
   }

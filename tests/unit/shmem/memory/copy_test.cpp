@@ -69,9 +69,9 @@ void copy_in_pieces(void* destination, const void* source, std::size_t size) {
   batch.finish();
 }
 
-constexpr const char* kNames[] = {"ChosenBySize", "Streaming", "InPieces"};
+constexpr const char* kCopyNames[] = {"ChosenBySize", "Streaming", "InPieces"};
 INSTANTIATE_TEST_SUITE_P(Ways, CopyTest, testing::Values(shmem::copy_bytes, shmem::copy_streaming, copy_in_pieces),
-                         [](const testing::TestParamInfo<Copy>& way) { return kNames[way.index]; });
+                         [](const testing::TestParamInfo<Copy>& way) { return kCopyNames[way.index]; });
 
 TEST(BatchCopy, CopiesEverythingByItsEndAndCanBeUsedAgain) {
   const std::vector<std::byte> source = numbered(15'000);

@@ -29,7 +29,7 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using testing::in_processes;
 
-constexpr seconds kLimit{20};
+constexpr seconds kFetchLimit{20};
 
 auto soon(milliseconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -46,7 +46,7 @@ std::string fetch(const base::RandomName& name, int pe, const std::array<int, 2>
   if (!client) {
     return client.error().text;
   }
-  const auto fds = client->fetch(name, pe, kLimit, SingleBootstrap());
+  const auto fds = client->fetch(name, pe, kFetchLimit, SingleBootstrap());
   if (!fds) {
     return fds.error().text;
   }
@@ -90,7 +90,7 @@ TEST_F(FdPassing, PassesTheDescriptorsToEachPe) {
     if (pe > 0) {
       return fetch(server_.name(), pe, memory_);
     }
-    const auto served = server_.serve(memory_, 4, soon(kLimit), bootstrap_);
+    const auto served = server_.serve(memory_, 4, soon(kFetchLimit), bootstrap_);
     return served ? "" : served.error().text;
   });
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
@@ -99,7 +99,7 @@ TEST_F(FdPassing, PassesTheDescriptorsToEachPe) {
 TEST_F(FdPassing, AnswersEachPeOnce) {
   const auto texts = in_processes(3, [&](int pe) -> std::string {
     if (pe == 0) {
-      const auto served = server_.serve(memory_, 3, soon(kLimit), bootstrap_);
+      const auto served = server_.serve(memory_, 3, soon(kFetchLimit), bootstrap_);
       return served ? "" : served.error().text;
     }
     if (pe == 2) {
@@ -116,7 +116,7 @@ TEST_F(FdPassing, AnswersEachPeOnce) {
 TEST_F(FdPassing, DoesNotAnswerStrangers) {
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     if (pe == 0) {
-      const auto served = server_.serve(memory_, 2, soon(kLimit), bootstrap_);
+      const auto served = server_.serve(memory_, 2, soon(kFetchLimit), bootstrap_);
       return served ? "" : served.error().text;
     }
     const base::UniqueFd silent = connect_to(server_.name());
@@ -159,7 +159,7 @@ TEST_F(FdPassing, NamesPesThatDoNotCome) {
 
 TEST_F(FdPassing, EndsWhenTheJobDoes) {
   bootstrap_.abort(1, "somebody died");
-  const auto served = server_.serve(memory_, 2, soon(kLimit), bootstrap_);
+  const auto served = server_.serve(memory_, 2, soon(kFetchLimit), bootstrap_);
   ASSERT_FALSE(served);
   EXPECT_EQ(served.error().text, "somebody died");
 }
@@ -181,7 +181,7 @@ TEST_F(FdPassing, SaysWhyTheJobHasEndedIfTheLeaderIsGone) {
     bootstrap_.abort(1, "PE 2 has died");
   });
   auto client = FdClient::open().value();
-  const auto fds = client.fetch(name, 1, kLimit, bootstrap_);
+  const auto fds = client.fetch(name, 1, kFetchLimit, bootstrap_);
   end.join();
   ASSERT_FALSE(fds);
   EXPECT_EQ(fds.error().text, "PE 2 has died");
@@ -218,7 +218,7 @@ TEST_F(FdPassing, ContinuesAfterASignal) {
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     const Interruptions interruptions;
     if (pe == 0) {
-      const auto served = server_.serve(memory_, 2, soon(kLimit), bootstrap_);
+      const auto served = server_.serve(memory_, 2, soon(kFetchLimit), bootstrap_);
       return served ? "" : served.error().text;
     }
     const base::UniqueFd slow = connect_to(server_.name());

@@ -15,7 +15,7 @@ std::array<std::byte, 100000> zero_global;
 namespace {
 
 std::uint64_t static_global = 2;
-std::array<std::byte, 1 << 16> data;
+std::array<std::byte, 1 << 16> program_bytes;
 
 bool covers(const GlobalImage& image, const void* object) {
   const auto* address = static_cast<const std::byte*>(object);
@@ -80,10 +80,10 @@ TEST(Without, KeepsThePartsBeforeAndAfter) {
                               {0, 100, {}},
                               {20, 10, {{0, 100, 40}}}};
   for (const Cut& cut : cuts) {
-    const GlobalRange range{data.data(), 100, 40};
+    const GlobalRange range{program_bytes.data(), 100, 40};
     std::vector<std::array<std::size_t, 3>> left;
-    for (const auto& piece : without(range, data.data() + cut.hole, data.data() + cut.hole_end)) {
-      left.push_back({static_cast<std::size_t>(piece.begin - data.data()), piece.size, piece.initialized});
+    for (const auto& piece : without(range, program_bytes.data() + cut.hole, program_bytes.data() + cut.hole_end)) {
+      left.push_back({static_cast<std::size_t>(piece.begin - program_bytes.data()), piece.size, piece.initialized});
     }
     EXPECT_EQ(left, cut.left) << cut.hole << " to " << cut.hole_end;
   }

@@ -89,18 +89,18 @@ TEST_F(ThpSettings, DecideThePagesOfAHeapThatAsksForThem) {
 }
 
 /// Larger than any pool of huge pages. Without the pool the file is sparse.
-constexpr std::size_t kTooLarge = std::size_t{1} << 44;
+constexpr std::size_t kTooLargeForMemory = std::size_t{1} << 44;
 
 TEST_F(ThpSettings, AreTheFallbackForTooFewHugePages) {
   set("[advise]", "");
   for (const HugePages wanted : {HugePages::kAuto, HugePages::kHugetlb}) {
-    const auto file = create_heap_file(kTooLarge, wanted, folder());
+    const auto file = create_heap_file(kTooLargeForMemory, wanted, folder());
     ASSERT_TRUE(file) << file.error().text;
     EXPECT_EQ(file->pages, PageKind::kThp);
     EXPECT_THAT(file->reason, AllOf(HasSubstr("hugetlb: "), HasSubstr("8388608 pages of 2 MiB are needed")));
   }
   set("[never]", "");
-  const auto file = create_heap_file(kTooLarge, HugePages::kAuto, folder());
+  const auto file = create_heap_file(kTooLargeForMemory, HugePages::kAuto, folder());
   ASSERT_TRUE(file);
   EXPECT_EQ(file->pages, PageKind::kBase);
   EXPECT_THAT(file->reason, AllOf(HasSubstr("hugetlb: "), HasSubstr("; thp: ")));

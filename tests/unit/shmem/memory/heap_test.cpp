@@ -219,7 +219,7 @@ class PlainHeap {
   std::map<std::size_t, std::size_t> free_, live_;  // offset -> size
 };
 
-bool same(const Heap::Stats& a, const Heap::Stats& b) {
+bool same_stats(const Heap::Stats& a, const Heap::Stats& b) {
   return std::tie(a.size, a.used, a.largest_free, a.live_blocks) ==
          std::tie(b.size, b.used, b.largest_free, b.live_blocks);
 }
@@ -239,7 +239,7 @@ class RandomOperations {
       resize();
     }
     if (++operations_ % 64 == 0) {
-      ASSERT_TRUE(same(heap_.stats(), model_.stats())) << "operation " << operations_;
+      ASSERT_TRUE(same_stats(heap_.stats(), model_.stats())) << "operation " << operations_;
     }
   }
 

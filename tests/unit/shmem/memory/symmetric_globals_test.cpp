@@ -114,7 +114,7 @@ TEST(SymmetricGlobals, AreFoundInEveryPe) {
 TEST(SymmetricGlobals, EndWhereTheirRangeEnds) {
   const auto body = [](const Pe& pe) -> std::string {
     const GlobalRange& range = pe.data.ranges()[0];
-    const Place last = pe.globals.locate(range.begin + range.size - 8, 0);
+    const auto last = pe.globals.locate(range.begin + range.size - 8, 0);
     if (last.address == nullptr || last.room != 8) {
       return "the last word";
     }

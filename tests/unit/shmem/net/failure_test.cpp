@@ -29,7 +29,7 @@ using testing::text_of;
 using testing::with_network;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLarge = 8 << 20;  // more than sockets buffer
+constexpr std::size_t kLongMessage = 8 << 20;  // more than sockets buffer
 
 using NetworkFailureTest = testing::NetworkTest;
 using OneSidedFailureTest = testing::OneSidedTest;
@@ -45,7 +45,7 @@ Result<void> fetch_word(NetworkPe& me) {
   return fetched ? Result<void>() : fetched.error();
 }
 Result<void> put_large(NetworkPe& me) {
-  return me.network->put(heap_of(1, 0), me.heap.data(), kLarge);
+  return me.network->put(heap_of(1, 0), me.heap.data(), kLongMessage);
 }
 Result<void> put_and_quiet(NetworkPe& me) {
   if (auto put = me.network->put(heap_of(1, 0), me.heap.data(), 8); !put) {
@@ -60,16 +60,16 @@ Result<void> start_get_and_quiet(NetworkPe& me) {
   return me.network->quiet();
 }
 Result<void> get_large(NetworkPe& me) {
-  return me.network->get(me.heap.data(), heap_of(1, 0), kLarge);
+  return me.network->get(me.heap.data(), heap_of(1, 0), kLongMessage);
 }
 Result<void> start_get_large_and_quiet(NetworkPe& me) {
-  if (auto started = me.network->start_get(me.heap.data(), heap_of(1, 0), kLarge); !started) {
+  if (auto started = me.network->start_get(me.heap.data(), heap_of(1, 0), kLongMessage); !started) {
     return started;
   }
   return me.network->quiet();
 }
 Result<void> start_put_large_and_quiet(NetworkPe& me) {
-  if (auto started = me.network->start_put(heap_of(1, 0), me.heap.data(), kLarge); !started) {
+  if (auto started = me.network->start_put(heap_of(1, 0), me.heap.data(), kLongMessage); !started) {
     return started;
   }
   return me.network->quiet();
@@ -85,7 +85,7 @@ Result<void> receive(NetworkPe& me) {
   return started ? me.network->wait(*started) : started.error();
 }
 Result<void> send_large(NetworkPe& me) {
-  const auto started = me.network->start_send(1, 3, me.heap.data(), kLarge);
+  const auto started = me.network->start_send(1, 3, me.heap.data(), kLongMessage);
   return started ? me.network->wait(*started) : started.error();
 }
 
@@ -332,7 +332,7 @@ TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
     const auto texts = in_this_way(
         2,
         [&call](NetworkPe& me) -> std::string {
-          std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLarge);
+          std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLongMessage);
           std::string text = shake_hands(me);
           if (me.pe == 1) {
             while (me.rendezvous.flag.load() == 0) {
@@ -348,7 +348,8 @@ TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
           const auto end = Clock::now() + milliseconds{100};
           me.serve([&] { return Clock::now() > end; });
           me.rendezvous.flag.store(2);
-          return *me.heap_at(0) == std::byte{0x11} && *me.heap_at(kLarge - 1) == std::byte{0x11} ? text : "written";
+          return *me.heap_at(0) == std::byte{0x11} && *me.heap_at(kLongMessage - 1) == std::byte{0x11} ? text
+                                                                                                       : "written";
         },
         milliseconds{100});
     EXPECT_THAT(texts, Each(IsEmpty()));
@@ -362,13 +363,13 @@ TEST_P(OneSidedFailureTest, ReadsNothingAfterAPutThatFailed) {
     const auto texts = in_this_way(
         2,
         [&call](NetworkPe& me) -> std::string {
-          std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLarge);
+          std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLongMessage);
           std::string text = shake_hands(me);
           if (me.pe == 0) {
             if (call.step(me)) {
               text += "put too early; ";
             }
-            std::memset(me.heap.data(), 0x33, kLarge);
+            std::memset(me.heap.data(), 0x33, kLongMessage);
             me.rendezvous.flag.store(1);
             me.serve([&] { return me.rendezvous.flag.load() == 2; });
             return text;

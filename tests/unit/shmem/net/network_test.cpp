@@ -30,7 +30,7 @@ using testing::with_network;
 constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 64 << 10, 5 << 20};
 constexpr std::size_t kLargest = 5 << 20;
 
-bool same(const std::byte* memory, const std::vector<std::byte>& expected) {
+bool holds(const std::byte* memory, const std::vector<std::byte>& expected) {
   return expected.empty() || std::memcmp(memory, expected.data(), expected.size()) == 0;
 }
 
@@ -58,7 +58,7 @@ TEST_P(OneSidedTest, PutsAndGetsEverySize) {
       text += problem_of(me.network->put(heap_of(other, 100), mine.data(), size));
       text += problem_of(me.network->quiet());
       me.barrier();
-      if (!same(me.heap_at(100), pattern(size, seed + other))) {
+      if (!holds(me.heap_at(100), pattern(size, seed + other))) {
         text += "wrong bytes put: " + std::to_string(size) + "; ";
       }
       if (*me.heap_at(99) != std::byte{0x5a} || *me.heap_at(100 + kLargest) != std::byte{0x5a}) {
@@ -109,7 +109,7 @@ TEST_P(OneSidedTest, CompletesStartedCopiesByQuiet) {
         if (back[static_cast<std::size_t>(pe)] != mine) {
           text += "not what was put; ";
         }
-        if (!same(me.heap_at(static_cast<std::size_t>(pe) * kStride), pattern(size, pe))) {
+        if (!holds(me.heap_at(static_cast<std::size_t>(pe) * kStride), pattern(size, pe))) {
           text += "not put; ";
         }
       }
@@ -126,7 +126,7 @@ TEST_P(OneSidedTest, ReachesGlobalVariablesToo) {
     std::string text = problem_of(me.network->put({1 - me.pe, Segment::kGlobals, 0}, mine.data(), 4096));
     text += problem_of(me.network->quiet());
     me.barrier();
-    return same(me.globals.data(), pattern(4096, 1 - me.pe)) ? text : text + "wrong bytes";
+    return holds(me.globals.data(), pattern(4096, 1 - me.pe)) ? text : text + "wrong bytes";
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
@@ -179,7 +179,7 @@ TEST_P(OneSidedTest, ReachesSegmentsThatComeAndGo) {
       text += problem_of(me.network->get(back.data(), {other, segment, 4096}, 4096));
       text += back == mine ? "" : "not what was put; ";
       me.barrier();
-      text += same(memory.data() + 4096, pattern(4096, other + static_cast<int>(slot))) ? "" : "wrong bytes; ";
+      text += holds(memory.data() + 4096, pattern(4096, other + static_cast<int>(slot))) ? "" : "wrong bytes; ";
       text += memory[8] == std::byte{5} ? "" : "wrong word; ";
       me.network->remove_segment(segment);
       text += me.network->put({other, segment, 0}, mine.data(), 1) ? "a put after its end; " : "";
@@ -334,7 +334,7 @@ TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
         text += problem_of(me.network->quiet());
       } else {
         me.serve([&] { return me.word<std::uint64_t>(0).load(std::memory_order_acquire) == value; });
-        if (!same(me.heap_at(kData), data)) {
+        if (!holds(me.heap_at(kData), data)) {
           text += "round " + std::to_string(round) + " came early; ";
         }
       }
@@ -360,7 +360,7 @@ TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
       text += problem_of(me.network->quiet());
     } else if (me.pe == 1) {
       me.serve([&] { return me.word<std::uint64_t>(0).load(std::memory_order_acquire) == value; });
-      text += same(me.heap_at(1024), pattern(300000, 1)) ? "" : "the signal came early";
+      text += holds(me.heap_at(1024), pattern(300000, 1)) ? "" : "the signal came early";
       me.barrier();
     } else {
       while (me.rendezvous.arrived.load() < 2) {  // makes no progress

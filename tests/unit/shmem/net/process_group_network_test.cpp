@@ -19,7 +19,7 @@ using testing::pattern;
 using testing::problem_of;
 using testing::with_network;
 
-constexpr std::size_t kSizes[] = {4, 4000, 600'000};
+constexpr std::size_t kGroupSizes[] = {4, 4000, 600'000};
 
 std::string problem_with(bool good, const char* call, std::size_t bytes) {
   return good ? "" : std::string("wrong after ") + call + " of " + std::to_string(bytes) + " bytes; ";
@@ -104,7 +104,7 @@ TEST(ProcessGroupNetwork, MakesEveryCall) {
       std::string text;
       for (int i = 1; i <= times && text.empty(); ++i) {
         text += repeat_barriers(me, group, i);
-        for (const std::size_t bytes : kSizes) {
+        for (const std::size_t bytes : kGroupSizes) {
           text += moves(group, bytes) + combines(group, bytes);
         }
       }

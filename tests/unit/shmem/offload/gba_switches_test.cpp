@@ -22,7 +22,7 @@ using shmem::GbaHome;
 using shmem::GbaMember;
 using shmem::GbaSwitches;
 using test_support::repeats;
-using Leader = shmem_test::Leader<GbaSwitches>;
+using SwitchLeader = shmem_test::Leader<GbaSwitches>;
 using Names = std::vector<std::string>;
 
 GbaHome home(const std::string& name, std::uint32_t most) {
@@ -55,17 +55,17 @@ TEST(BlocksOfLeaders, FitEachDeviceOfASwitchAndIgnoreMissingOnes) {
 }
 
 /// Runs `body` on the leaders as threads; `switches` names the switch of each. All of them use the same fake device.
-void run_leaders(const Names& switches, const std::function<void(Leader&)>& body) {
+void run_switch_leaders(const Names& switches, const std::function<void(SwitchLeader&)>& body) {
   const auto make = [&](const shmem::InterNodeBarrier::Means& means) {
     return GbaSwitches(means, switches[static_cast<std::size_t>(means.leaders.me())], {.block = 8, .firsts = 8});
   };
-  const auto barrier = [](Leader& leader) { return leader.way.arrive_and_wait(); };
+  const auto barrier = [](SwitchLeader& leader) { return leader.way.arrive_and_wait(); };
   shmem_test::run_leaders<GbaSwitches>(static_cast<int>(switches.size()), make, barrier, body, 20s);
 }
 
 TEST(GbaSwitches, HaveAGroupEachAndUseItTwicePerBarrier) {
   fake_gba::power_on(32);
-  run_leaders({"a", "b", "a", "b", "b"}, [](Leader& leader) {
+  run_switch_leaders({"a", "b", "a", "b", "b"}, [](SwitchLeader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
     ASSERT_TRUE(leader.way.active()) << leader.way.reason();
     EXPECT_EQ(leader.way.blocks(), 2);
@@ -84,7 +84,7 @@ TEST(GbaSwitches, HaveAGroupEachAndUseItTwicePerBarrier) {
 
 TEST(GbaSwitches, UseOneGroupOnceIfThereIsOneSwitch) {
   fake_gba::power_on(32);
-  run_leaders({"a", "a", "a"}, [](Leader& leader) {
+  run_switch_leaders({"a", "a", "a"}, [](SwitchLeader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
     for (int k = 0; k < 100; ++k) {
       ASSERT_TRUE(leader.barrier());
@@ -98,7 +98,7 @@ TEST(GbaSwitches, UseOneGroupOnceIfThereIsOneSwitch) {
 TEST(GbaSwitches, UseSeveralGroupsOfOneSwitchIfOneIsTooSmall) {
   fake_gba::power_on(32);
   fake_gba::limit_members(2);
-  run_leaders({"", "", "", "", ""}, [](Leader& leader) {
+  run_switch_leaders({"", "", "", "", ""}, [](SwitchLeader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
     ASSERT_TRUE(leader.way.active()) << leader.way.reason();
     EXPECT_EQ(leader.way.blocks(), 3);
@@ -119,7 +119,7 @@ TEST(GbaSwitches, LoseNoBarrierWhenSomeBlocksLoseTheirGroups) {
     fake_gba::power_on(32);
     fake_gba::limit_members(3);
     fake_gba::lose_members(100);
-    run_leaders({"a", "a", "b", "a", "a", "b"}, [&](Leader& leader) {
+    run_switch_leaders({"a", "a", "b", "a", "a", "b"}, [&](SwitchLeader& leader) {
       ASSERT_TRUE(leader.way.join(leader.wanting()));
       for (int k = 0; k < 40; ++k) {
         early += leader.barrier() ? 0 : 1;
@@ -139,7 +139,7 @@ TEST(GbaSwitches, GetAnotherGroupOnceTheDeviceIsBack) {
     std::atomic<int> early{0};
     std::atomic<std::size_t> back{0};
     std::atomic<int> last{INT32_MAX};
-    run_leaders(switches, [&](Leader& leader) {
+    run_switch_leaders(switches, [&](SwitchLeader& leader) {
       ASSERT_TRUE(leader.way.join(leader.wanting()));
       bool lost = false;
       bool again = false;
@@ -173,7 +173,7 @@ TEST(GbaSwitches, GetAnotherGroupAfterFewBarriersIfTheseAreSlow) {
   std::atomic<int> early{0};
   std::atomic<int> back{0};
   std::atomic<int> last{kMost};
-  run_leaders({"", ""}, [&](Leader& leader) {
+  run_switch_leaders({"", ""}, [&](SwitchLeader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
     bool counted = false;
     for (int k = 1; k <= last; ++k) {
@@ -201,7 +201,7 @@ TEST(GbaSwitches, GetAnotherGroupAfterFewBarriersIfTheseAreSlow) {
 
 TEST(GbaSwitches, AreUsedByAllOrNoneAndNameThePeThatCannot) {
   fake_gba::power_on(32);
-  run_leaders({"a", "a", "b", "b"}, [](Leader& leader) {
+  run_switch_leaders({"a", "a", "b", "b"}, [](SwitchLeader& leader) {
     GbaMember member = leader.wanting();
     if (leader.me == 3) {
       member = {nullptr, "no device here", true, {}, 1ms};
@@ -213,7 +213,7 @@ TEST(GbaSwitches, AreUsedByAllOrNoneAndNameThePeThatCannot) {
     EXPECT_FALSE(leader.way.by_device());
   });
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
-  run_leaders({"a", "b", "c"}, [](Leader& leader) {
+  run_switch_leaders({"a", "b", "c"}, [](SwitchLeader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
     EXPECT_FALSE(leader.way.active());
     EXPECT_EQ(leader.way.reason(), "each of its nodes is on a different switch (SHMEM_GBA_SWITCH)");

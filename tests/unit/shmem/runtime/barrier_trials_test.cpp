@@ -28,7 +28,7 @@ using std::chrono::nanoseconds;
 
 constexpr BarrierChoice kTable{.algorithm = Algorithm::kCentralCounter, .tuning = {.radix = 4}};
 
-struct Machine {
+struct TimedMachine {
   std::map<Algorithm, Duration> trials;
   Duration first_ones_more{};  // the first round's trials are slower
 };
@@ -40,7 +40,7 @@ struct Outcome {
 };
 
 /// Makes the trials of a team of this size on a machine where each takes the same time.
-Outcome run(const Machine& machine, int members = 2, bool in_groups = false) {
+Outcome run(const TimedMachine& machine, int members = 2, bool in_groups = false) {
   BarrierTrials trials = BarrierTrials::among(kTable, members, in_groups);
   Outcome outcome{};
   for (;;) {
@@ -73,11 +73,11 @@ TEST(BarrierTrials, FindTheFastestOfEachMachine) {
 }
 
 TEST(BarrierTrials, TryGroupsByCacheWhereThereAreSeveral) {
-  const Machine machine{{{Algorithm::kCentralCounter, microseconds{5}},
-                         {Algorithm::kDissemination, microseconds{2}},
-                         {Algorithm::kRecursiveDoubling, microseconds{3}},
-                         {Algorithm::kNpuV2, microseconds{3}},
-                         {Algorithm::kHierarchical, microseconds{1}}}};
+  const TimedMachine machine{{{Algorithm::kCentralCounter, microseconds{5}},
+                              {Algorithm::kDissemination, microseconds{2}},
+                              {Algorithm::kRecursiveDoubling, microseconds{3}},
+                              {Algorithm::kNpuV2, microseconds{3}},
+                              {Algorithm::kHierarchical, microseconds{1}}}};
   EXPECT_EQ(run(machine, 16, true).algorithm, Algorithm::kHierarchical);
   EXPECT_EQ(run(machine, 16).algorithm, Algorithm::kDissemination);
 }

@@ -56,14 +56,14 @@ void run_leaders(int size, const std::function<void(Leader&)>& body) {
 
 /// Each vote has its own refusers, the same by the same numbers on all leaders.
 TEST(Refusals, AreKnownToAllAfterTheirBarrierAndToNobodyAfterwards) {
-  constexpr int kLeaders = 4;
+  constexpr int kLeaderCount = 4;
   const int votes = test_support::repeats(300, 20'000);
-  run_leaders(kLeaders, [&](Leader& leader) {
+  run_leaders(kLeaderCount, [&](Leader& leader) {
     std::minstd_rand common(7);
     auto refusals = leader.make(kSlot + leader.me(), 1);
     ASSERT_TRUE(refusals);
     for (int vote = 0; vote < votes; ++vote) {
-      const unsigned refusers = common() % 3 == 0 ? static_cast<unsigned>(common()) % (1U << kLeaders) : 0;
+      const unsigned refusers = common() % 3 == 0 ? static_cast<unsigned>(common()) % (1U << kLeaderCount) : 0;
       const int named = leader.vote(*refusals, (refusers >> leader.me() & 1) != 0);
       ASSERT_EQ(named >= 0, refusers != 0) << vote;
       ASSERT_TRUE(named < 0 || (refusers >> named & 1) != 0) << named << " of " << refusers;
