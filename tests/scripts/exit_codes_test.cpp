@@ -7,18 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "tests/scripts/tree.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
+using scripts_test::in_tree;
 /// Codes and their meanings, in the order of the text.
 using Codes = std::vector<std::pair<std::string, std::string>>;
-
-std::string in_tree(const std::string& path) {
-  return std::string(GBA_SOURCE_DIR "/") + path;
-}
 
 const std::map<std::string, std::string> kPages{{"gba", "driver/tool/gba.1"},
                                                 {"gba-fake-device", "fake_device/gba-fake-device.1"},

@@ -9,17 +9,15 @@
 
 #include "shmem/config/options.hpp"
 #include "tests/abi/exports.hpp"
+#include "tests/scripts/tree.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
 using exports::Names;
+using scripts_test::in_tree;
 using ::testing::IsEmpty;
-
-std::string in_tree(const std::string& path) {
-  return std::string(GBA_SOURCE_DIR "/") + path;
-}
 
 /// The source of each page of docs/man, by file name.
 std::map<std::string, std::string> pages() {

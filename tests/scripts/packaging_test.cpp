@@ -9,16 +9,16 @@
 #include <filesystem>
 #include <set>
 
+#include "tests/scripts/tree.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
+using scripts_test::kTree;
 using testing::HasSubstr;
 using testing::Not;
-
-const std::filesystem::path kTree = GBA_SOURCE_DIR;
 
 std::string text_of(const std::string& file) {
   return test_support::manual(kTree / file);

@@ -8,18 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/scripts/tree.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
 
+using scripts_test::in_tree;
 using test_support::run;
 using test_support::TempDir;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-std::string source(const std::string& path) {
-  return std::string(GBA_SOURCE_DIR "/") + path;
-}
 
 /// A script, and arguments that it must refuse.
 struct Misuse {
@@ -38,14 +36,14 @@ void PrintTo(const Misuse& misuse, std::ostream* out) {
 class Script : public testing::TestWithParam<std::string> {};
 
 TEST_P(Script, IsValidBashAndExecutable) {
-  const auto path = source("scripts/" + GetParam());
+  const auto path = in_tree("scripts/" + GetParam());
   const auto outcome = run({"bash", "-n", path});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_EQ(::access(path.c_str(), X_OK), 0);
 }
 
 TEST_P(Script, PrintsHelp) {
-  const auto outcome = run({source("scripts/" + GetParam()), "--help"});
+  const auto outcome = run({in_tree("scripts/" + GetParam()), "--help"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, StartsWith("Usage: scripts/" + GetParam()));
 }
@@ -60,7 +58,7 @@ class WrongArguments : public testing::TestWithParam<Misuse> {};
 
 TEST_P(WrongArguments, GiveAUsageError) {
   auto command = GetParam().arguments;
-  command.insert(command.begin(), source("scripts/" + GetParam().script));
+  command.insert(command.begin(), in_tree("scripts/" + GetParam().script));
   const auto outcome = run(command);
   EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr(GetParam().complaint));
@@ -100,14 +98,14 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"build-vm-kernel.sh", {"--fast"}, "unexpected argument: --fast"}));
 
 TEST(Lint, NamesAMissingBuildFolder) {
-  const auto outcome = run({source("scripts/lint.sh"), "/no/such/folder"});
+  const auto outcome = run({in_tree("scripts/lint.sh"), "/no/such/folder"});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("no such folder: /no/such/folder"));
 }
 
 TEST(Lint, NeedsAConfiguredBuildFolder) {
   const TempDir folder;
-  const auto outcome = run({source("scripts/lint.sh"), folder.path()});
+  const auto outcome = run({in_tree("scripts/lint.sh"), folder.path()});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("is not a build folder"));
 }

@@ -11,17 +11,18 @@
 #include <map>
 #include <set>
 
+#include "tests/scripts/tree.hpp"
 #include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
+using scripts_test::kTree;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::filesystem::path kTree = GBA_SOURCE_DIR;
 const std::filesystem::path kDocs = kTree / "docs";
 
 /// In lower case, with one space between words: a phrase may be spread over two lines.
@@ -32,7 +33,7 @@ std::string words_of(const std::string& text) {
 }
 
 /// The pages for users of another library, and all manual pages, by path in docs/.
-std::map<std::string, std::string> pages() {
+std::map<std::string, std::string> pages_for_users() {
   std::map<std::string, std::string> all;
   for (const char* name : {"from-openshmem.md", "from-ascend.md"}) {
     all[name] = words_of(test_support::manual(kDocs / name));
@@ -53,7 +54,7 @@ std::string entry_of(const std::string& page, const std::string& begin) {
 }
 
 TEST(UserDocs, DoNotSayThatAJobIsOnOneNode) {
-  for (const auto& [path, page] : pages()) {
+  for (const auto& [path, page] : pages_for_users()) {
     for (const char* phrase : {"not there: one machine", "limits.** one machine", "job on one machine:",
                                "there is no transport", "there is no network", "no network transport"}) {
       EXPECT_THAT(page, Not(HasSubstr(phrase))) << path;
