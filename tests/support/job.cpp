@@ -1,23 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/job.hpp"
 
-#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <stdexcept>
 
 #include "tests/support/text.hpp"
 
 namespace test_support {
 
-FakeDevice::FakeDevice(std::vector<std::string> options) : options_(std::move(options)) {
+FakeDevice::FakeDevice(std::vector<std::string> options, std::vector<std::string> launcher)
+    : line_(command_line(socket(), options, std::move(launcher))) {
   start();
 }
 
 FakeDevice::~FakeDevice() = default;
 
+std::vector<std::string> FakeDevice::command_line(const std::string& socket, const std::vector<std::string>& options,
+                                                  std::vector<std::string> launcher) {
+  launcher.insert(launcher.end(), {program("gba-fake-device"), "--socket", socket});
+  launcher.insert(launcher.end(), options.begin(), options.end());
+  return launcher;
+}
+
 void FakeDevice::start() {
-  std::vector<std::string> command{program("gba-fake-device"), "--socket", socket()};
-  command.insert(command.end(), options_.begin(), options_.end());
-  process_ = std::make_unique<Process>(command);
-  EXPECT_TRUE(process_->wait_for_output("ready", Seconds{20})) << process_->output();
+  process_ = std::make_unique<Process>(line_);
+  if (!process_->wait_for_output("ready on", Seconds{20})) {
+    throw std::runtime_error("gba-fake-device is not ready: " + process_->output());
+  }
+}
+
+void FakeDevice::kill() {
+  process_->signal(SIGKILL);
+  if (!process_->wait(Seconds{20})) {
+    throw std::runtime_error("gba-fake-device has not ended");
+  }
 }
 
 std::vector<std::string> oshrun(int pes, const std::string& gba, std::vector<std::string> command) {

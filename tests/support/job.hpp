@@ -16,19 +16,27 @@ namespace test_support {
 /// A running gba-fake-device on a socket of its own.
 class FakeDevice {
  public:
-  explicit FakeDevice(std::vector<std::string> options = {});
+  /// `launcher` is a command that starts the device; the device's command line is appended to it. Throws
+  /// std::runtime_error, as start() does, if the device is not ready in time.
+  explicit FakeDevice(std::vector<std::string> options = {}, std::vector<std::string> launcher = {});
   ~FakeDevice();
 
-  /// Starts it again with the same options, after it has ended.
+  static std::vector<std::string> command_line(const std::string& socket, const std::vector<std::string>& options = {},
+                                               std::vector<std::string> launcher = {});
+  /// Starts it again, after it has ended.
   void start();
+  /// Returns when it has ended.
+  void kill();
 
+  /// The folder of its socket.
+  [[nodiscard]] const TempDir& folder() const { return dir_; }
   [[nodiscard]] std::string socket() const { return dir_.file("gba.sock"); }
   [[nodiscard]] std::string path() const { return "vfio-user:" + socket(); }
-  Process& process() { return *process_; }
+  [[nodiscard]] Process& process() const { return *process_; }
 
  private:
   TempDir dir_;
-  const std::vector<std::string> options_;
+  const std::vector<std::string> line_;
   std::unique_ptr<Process> process_;
 };
 

@@ -12,9 +12,9 @@
 
 namespace driver_test {
 
-class BarrierTest : public FakeDevice {
+class BarrierTest : public DeviceTest {
  protected:
-  using FakeDevice::FakeDevice;
+  using DeviceTest::DeviceTest;
   /// An enabled group and its members, each a process that has joined.
   void start_members(std::uint32_t count, const Run& run, std::uint64_t sequence = 0);
   void expect_all_done();

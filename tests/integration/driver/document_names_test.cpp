@@ -45,9 +45,9 @@ static_assert(offsetof(Message, timestamp) == 16 && offsetof(Message, target_add
 static_assert(offsetof(Message, store_value) == 32);
 static_assert(SWITCH_BARRIER_MSG_ARRIVE == 1 && SWITCH_BARRIER_MSG_RELEASE == 2);
 
-class DocumentNames : public FakeDevice, public testing::WithParamInterface<const char*> {
+class DocumentNames : public DeviceTest, public testing::WithParamInterface<const char*> {
  protected:
-  DocumentNames() : FakeDevice({"--profile", GetParam()}) {}
+  DocumentNames() : DeviceTest({"--profile", GetParam()}) {}
 
   /// Three members make 50 barriers; with `when_lost` the device dies in the last one.
   [[nodiscard]] std::vector<std::string> members(const std::string& when_lost = "") const {

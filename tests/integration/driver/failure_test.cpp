@@ -33,7 +33,7 @@ class FailureTest : protected AdminSocket, public BarrierTest {
   FailureTest() : BarrierTest(options()) {}
 
   void restart() {
-    start(options());
+    start();
     injector_ = std::make_unique<raw::Port>(path());
   }
   void kill() { kill_device(); }

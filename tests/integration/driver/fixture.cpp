@@ -2,61 +2,38 @@
 #include "tests/integration/driver/fixture.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
-
-#include <stdexcept>
 
 namespace driver_test {
 
-FakeDevice::FakeDevice(const std::vector<std::string>& options) {
-  start(options);
-}
-
-FakeDevice::~FakeDevice() = default;
-
-void FakeDevice::start(const std::vector<std::string>& options) {
-  std::vector<std::string> line{test_support::program("gba-fake-device"), "--socket", path()};
-  line.insert(line.end(), options.begin(), options.end());
-  process_ = std::make_unique<Process>(line);
-  if (!process_->wait_for_output("ready on", kLimit)) {
-    throw std::runtime_error("gba-fake-device is not ready: " + process_->output());
-  }
-}
-
-void FakeDevice::kill_device() {
-  process_->signal(SIGKILL);
-  ASSERT_TRUE(process_->wait(kLimit));
-}
-
-DevicePointer FakeDevice::open() {
+DevicePointer DeviceTest::open() {
   gba_device* device = nullptr;
   const int error = gba_open(path().c_str(), &device);
   EXPECT_EQ(error, 0) << gba_error_text();
   return DevicePointer(device);
 }
 
-gba_group_handle FakeDevice::alloc(gba_device* device, std::uint32_t members, std::uint64_t sequence) {
+gba_group_handle DeviceTest::alloc(gba_device* device, std::uint32_t members, std::uint64_t sequence) {
   gba_group_handle handle{};
   EXPECT_EQ(gba_group_alloc(device, members, sequence, &handle), 0) << gba_error_text();
   return handle;
 }
 
-GroupPointer FakeDevice::join(gba_device* device, const gba_group_handle& handle, std::uint32_t member) {
+GroupPointer DeviceTest::join(gba_device* device, const gba_group_handle& handle, std::uint32_t member) {
   gba_group* group = nullptr;
   EXPECT_EQ(gba_group_join(device, &handle, member, &group), 0) << gba_error_text();
   return GroupPointer(group);
 }
 
-std::string FakeDevice::shared_words(std::uint32_t members) {
-  std::string name = dir_.file("words");
+std::string DeviceTest::shared_words(std::uint32_t members) {
+  std::string name = device_.folder().file("words");
   const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   EXPECT_EQ(::ftruncate(fd, off_t{8} * members), 0);
   ::close(fd);
   return name;
 }
 
-Process& FakeDevice::add_member(const gba_group_handle& handle, std::uint32_t member, const Run& run) {
+Process& DeviceTest::add_member(const gba_group_handle& handle, std::uint32_t member, const Run& run) {
   members_.push_back(std::make_unique<Process>(std::vector<std::string>{
       test_support::test_program("driver_member"), path(), std::to_string(handle.group), std::to_string(handle.key),
       std::to_string(handle.member_count), std::to_string(handle.sequence), std::to_string(member),

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gba/gba.h"
-#include "tests/support/process.hpp"
+#include "tests/support/job.hpp"
 
 namespace driver_test {
 
@@ -32,17 +32,16 @@ struct LeaveGroup {
 };
 using GroupPointer = std::unique_ptr<gba_group, LeaveGroup>;
 
-class FakeDevice : public testing::Test {
+class DeviceTest : public testing::Test {
  protected:
-  explicit FakeDevice(const std::vector<std::string>& options = {});
-  ~FakeDevice() override;
+  explicit DeviceTest(const std::vector<std::string>& options = {}) : device_(options) {}
 
-  void start(const std::vector<std::string>& options = {});
-  void kill_device();
-
-  [[nodiscard]] std::string path() const { return dir_.file("gba.sock"); }
-  [[nodiscard]] const test_support::TempDir& dir() const { return dir_; }
-  Process& process() { return *process_; }
+  [[nodiscard]] std::string path() const { return device_.socket(); }
+  [[nodiscard]] const test_support::TempDir& dir() const { return device_.folder(); }
+  Process& process() { return device_.process(); }
+  /// Starts the device again, with the same options.
+  void start() { device_.start(); }
+  void kill_device() { device_.kill(); }
 
   DevicePointer open();
   static gba_group_handle alloc(gba_device* device, std::uint32_t members, std::uint64_t sequence = 0);
@@ -61,8 +60,7 @@ class FakeDevice : public testing::Test {
   [[nodiscard]] std::size_t member_count() const { return members_.size(); }
 
  private:
-  test_support::TempDir dir_;
-  std::unique_ptr<Process> process_;
+  test_support::FakeDevice device_;
   std::vector<std::unique_ptr<Process>> members_;
 };
 

@@ -18,7 +18,7 @@
 namespace driver_test {
 namespace {
 
-class ForkTest : public FakeDevice {
+class ForkTest : public DeviceTest {
  protected:
   ForkTest() : device_(open()), handle_(alloc(device_.get(), 1)), group_(join(device_.get(), handle_, 0)) {
     EXPECT_EQ(gba_group_enable(device_.get(), &handle_), 0) << gba_error_text();

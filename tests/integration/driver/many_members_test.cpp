@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class ManyMembers : public FakeDevice {
+class ManyMembers : public DeviceTest {
  protected:
   /// Expects that no arrival is refused and no group fails.
   void expect_barriers(int members, int barriers, std::uint64_t releases_of_device, double limit_in_seconds) {

@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class OpenTest : public FakeDevice {
+class OpenTest : public DeviceTest {
  protected:
   static int open_error(const std::string& path) {
     gba_device* device = nullptr;
@@ -102,9 +102,9 @@ TEST_F(OpenTest, DeviceWithAnotherPciIdIsNotAGba) {
   ::unsetenv("GBA_PCI_ID");
 }
 
-class OnePortTest : public FakeDevice {
+class OnePortTest : public DeviceTest {
  protected:
-  OnePortTest() : FakeDevice({"--ports", "1"}) {}
+  OnePortTest() : DeviceTest({"--ports", "1"}) {}
 };
 
 TEST_F(OnePortTest, DeviceWithoutAFreePortIsBusy) {

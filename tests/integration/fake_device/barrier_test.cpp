@@ -12,7 +12,7 @@
 
 namespace {
 
-using raw::FakeDevice;
+using FakeDevice = raw::DeviceTest;
 using raw::Port;
 using test_support::Seconds;
 
@@ -217,9 +217,9 @@ TEST_F(FakeDevice, StoresByMessagesToMemoryThatIsSealedLater) {
   EXPECT_EQ(port.flag(group), 0U);
 }
 
-class TrustingFakeDevice : public FakeDevice {
+class TrustingFakeDevice : public raw::DeviceTest {
  protected:
-  TrustingFakeDevice() : FakeDevice({"--trust-memory"}) {}
+  TrustingFakeDevice() : raw::DeviceTest({"--trust-memory"}) {}
 };
 
 TEST_F(TrustingFakeDevice, DropsOnlyTheClientThatTruncatesItsFlagMemory) {
@@ -292,9 +292,9 @@ TEST_F(FakeDevice, ResetOfAPortIsALeave) {
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_CODE, first.wait_flag(group, 0)), unsigned{GBA_ERROR_LEAVE});
 }
 
-class SmallFakeDevice : public FakeDevice {
+class SmallFakeDevice : public raw::DeviceTest {
  protected:
-  SmallFakeDevice() : FakeDevice({"--ports", "2"}) {}
+  SmallFakeDevice() : raw::DeviceTest({"--ports", "2"}) {}
 };
 
 TEST_F(SmallFakeDevice, RefusesAClientWithoutAFreePortAndGivesAFreedOneToTheNext) {

@@ -14,14 +14,14 @@ namespace {
 
 using raw::bytes_of;
 using raw::Client;
-using raw::FakeDevice;
+using raw::DeviceTest;
+using raw::kArm;
+using raw::kFire;
 using raw::Port;
 
 constexpr std::uint64_t kIova = 0x10000000;
-constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
-constexpr auto kFire = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_TRIGGER;
 
-class Commands : public FakeDevice {
+class Commands : public DeviceTest {
  protected:
   /// The errno of the reply to `payload`, a struct that begins with argsz, if its argsz or its length is changed.
   template <typename T>

@@ -4,36 +4,24 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <thread>
 
 namespace raw {
 
-FakeDevice::FakeDevice(const std::vector<std::string>& options, const std::vector<std::string>& launcher)
-    : device_(command_line(path(), options, launcher)) {
-  if (!device_.wait_for_output("ready on", test_support::Seconds(20))) {
-    throw std::runtime_error("the device is not ready: " + device_.output());
-  }
+std::vector<std::string> DeviceTest::logged(std::vector<std::string> options) {
+  options.insert(options.begin(), {"--log-level", "info"});
+  return options;
 }
 
-FakeDevice::~FakeDevice() = default;
-
-std::vector<std::string> FakeDevice::command_line(const std::string& socket, const std::vector<std::string>& options,
-                                                  std::vector<std::string> line) {
-  line.insert(line.end(), {test_support::program("gba-fake-device"), "--socket", socket, "--log-level", "info"});
-  line.insert(line.end(), options.begin(), options.end());
-  return line;
-}
-
-bool FakeDevice::asleep() const {
-  std::ifstream stat("/proc/" + std::to_string(device_.pid()) + "/stat");
+bool DeviceTest::asleep() const {
+  std::ifstream stat(status_folder() + "stat");
   std::string text;
   std::getline(stat, text);
   const auto name_end = text.rfind(')');  // the state follows the name
   return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
 }
 
-void FakeDevice::expect_files(std::size_t count) const {
+void DeviceTest::expect_files(std::size_t count) const {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (open_files() > count && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
@@ -41,13 +29,13 @@ void FakeDevice::expect_files(std::size_t count) const {
   EXPECT_LE(open_files(), count);
 }
 
-std::size_t FakeDevice::entries(const std::string& folder) const {
-  const std::filesystem::directory_iterator all("/proc/" + std::to_string(device_.pid()) + "/" + folder);
+std::size_t DeviceTest::entries(const std::string& folder) const {
+  const std::filesystem::directory_iterator all(status_folder() + folder);
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-long FakeDevice::status_value(const std::string& name) const {
-  std::ifstream status("/proc/" + std::to_string(device_.pid()) + "/status");
+long DeviceTest::status_value(const std::string& name) const {
+  std::ifstream status(status_folder() + "status");
   std::string line;
   while (std::getline(status, line)) {
     if (line.starts_with(name)) {

@@ -7,23 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process.hpp"
+#include "tests/support/job.hpp"
 #include "tools/raw_client/raw_client.hpp"
+#include "uapi/vfio_user.h"
 
 namespace raw {
 
-class FakeDevice : public ::testing::Test {
- protected:
-  FakeDevice() : FakeDevice(std::vector<std::string>{}) {}
-  /// `launcher` is a command that starts the device; the device's command line is appended to it.
-  explicit FakeDevice(const std::vector<std::string>& options, const std::vector<std::string>& launcher = {});
-  ~FakeDevice() override;
+// Flags of VFIO_USER_DEVICE_SET_IRQS.
+constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
+constexpr auto kFire = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_TRIGGER;
 
-  static std::vector<std::string> command_line(const std::string& socket, const std::vector<std::string>& options = {},
-                                               std::vector<std::string> line = {});
-  [[nodiscard]] std::string path() const { return dir_.file("gba.sock"); }
-  [[nodiscard]] const test_support::TempDir& folder() const { return dir_; }
-  test_support::Process& device() { return device_; }
+class DeviceTest : public ::testing::Test {
+ protected:
+  explicit DeviceTest(const std::vector<std::string>& options = {}, const std::vector<std::string>& launcher = {})
+      : device_(logged(options), launcher) {}
+
+  static std::vector<std::string> command_line(const std::string& socket,
+                                               const std::vector<std::string>& options = {}) {
+    return test_support::FakeDevice::command_line(socket, logged(options));
+  }
+  [[nodiscard]] std::string path() const { return device_.socket(); }
+  [[nodiscard]] const test_support::TempDir& folder() const { return device_.folder(); }
+  test_support::Process& device() { return device_.process(); }
 
   /// How often the device has gone to sleep in the kernel.
   [[nodiscard]] long context_switches() const { return status_value("voluntary_ctxt_switches:"); }
@@ -38,11 +43,12 @@ class FakeDevice : public ::testing::Test {
   void expect_files(std::size_t count) const;
 
  private:
+  static std::vector<std::string> logged(std::vector<std::string> options);
+  [[nodiscard]] std::string status_folder() const { return "/proc/" + std::to_string(device_.process().pid()) + "/"; }
   [[nodiscard]] std::size_t entries(const std::string& folder) const;
   [[nodiscard]] long status_value(const std::string& name) const;
 
-  test_support::TempDir dir_;
-  test_support::Process device_;
+  test_support::FakeDevice device_;
 };
 
 }  // namespace raw

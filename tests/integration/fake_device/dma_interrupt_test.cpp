@@ -10,10 +10,12 @@ namespace {
 
 using raw::bytes_of;
 using raw::Client;
-using raw::FakeDevice;
+using raw::DeviceTest;
+using raw::kArm;
+using raw::kFire;
 using raw::Port;
 
-class DmaAndInterrupts : public FakeDevice {
+class DmaAndInterrupts : public DeviceTest {
  protected:
   raw::Reply set_irqs(Client& client, std::uint32_t flags, std::uint32_t index, std::uint32_t start,
                       std::uint32_t count, std::span<const std::byte> bools = {}, std::span<const int> fds = {}) {
@@ -98,8 +100,6 @@ TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsHasItsEffect) {
   const auto first = raw::make_eventfd();
   const auto second = raw::make_eventfd();
   const std::array fds{first.get(), second.get()};
-  constexpr auto kFire = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_TRIGGER;
-  constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
   const auto count_of = [](const raw::Fd& fd) { return raw::wait_event(fd.get(), 0); };
   // The reply may come first: the device signals later if its time for interrupts is used up.
   const auto arrives = [](const raw::Fd& fd) { return raw::wait_event(fd.get()) == 1; };

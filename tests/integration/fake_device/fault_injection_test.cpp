@@ -8,13 +8,13 @@
 
 namespace {
 
-using raw::FakeDevice;
+using raw::DeviceTest;
 using raw::Port;
 
-class DebugRegion : public FakeDevice {
+class DebugRegion : public DeviceTest {
  protected:
   explicit DebugRegion(const std::vector<std::string>& options = {"--debug-region"})
-      : FakeDevice(options), owner_(path()), other_(path()) {}
+      : DeviceTest(options), owner_(path()), other_(path()) {}
 
   void set(std::uint64_t offset, std::uint64_t value) {
     ASSERT_EQ(owner_.write(offset, value, 8, GBA_REGION_DEBUG), 0);
@@ -213,7 +213,7 @@ TEST_F(DebugRegion, ResetsTheDeviceAndRaisesAFatalError) {
   EXPECT_NE(other_.read(GBA_REG_DEV_STATUS) & GBA_DEV_STATUS_FATAL, 0U);
 }
 
-class WithoutDebugRegion : public FakeDevice {};
+class WithoutDebugRegion : public DeviceTest {};
 
 TEST_F(WithoutDebugRegion, RegionIsMissing) {
   Port port(path());

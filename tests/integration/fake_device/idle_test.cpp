@@ -13,14 +13,14 @@ namespace {
 
 using raw::Port;
 
-constexpr unsigned kPorts = GBA_MAX_MEMBERS;
+constexpr unsigned kAllPorts = GBA_MAX_MEMBERS;
 constexpr int kSeconds = 3;
 constexpr long kSwitchesPerSecond = 20;
 
-class IdleDevice : public raw::FakeDevice {
+class IdleDevice : public raw::DeviceTest {
  protected:
   IdleDevice() = default;
-  explicit IdleDevice(const std::vector<std::string>& launcher) : FakeDevice({}, launcher) {}
+  explicit IdleDevice(const std::vector<std::string>& launcher) : DeviceTest({}, launcher) {}
 
   /// Each connection takes several descriptors of this process too.
   static void SetUpTestSuite() {
@@ -28,20 +28,20 @@ class IdleDevice : public raw::FakeDevice {
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max;
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-    if (limit.rlim_max < 4UL * kPorts) {
+    if (limit.rlim_max < 4UL * kAllPorts) {
       std::printf("skipped: 708 clients need more open files than the %lu that are allowed\n", limit.rlim_max);
       std::exit(77);
     }
   }
 
   void connect_all() {
-    for (unsigned port = 0; port < kPorts; ++port) {
+    for (unsigned port = 0; port < kAllPorts; ++port) {
       ports_.push_back(std::make_unique<Port>(path()));
     }
   }
   void join_all() {
-    group_ = ports_.front()->make_group(kPorts);
-    for (unsigned member = 0; member < kPorts; ++member) {
+    group_ = ports_.front()->make_group(kAllPorts);
+    for (unsigned member = 0; member < kAllPorts; ++member) {
       ports_[member]->join(group_, member);
     }
   }
@@ -97,7 +97,7 @@ TEST_F(IdleDevice, SleepsBetweenTheBarriersOfAllItsMembers) {
   connect_all();
   join_all();
   expect_rest();
-  arrive(kPorts, 1);
+  arrive(kAllPorts, 1);
   expect_flags(1);
   expect_rest();
 }
@@ -105,9 +105,9 @@ TEST_F(IdleDevice, SleepsBetweenTheBarriersOfAllItsMembers) {
 TEST_F(IdleDevice, SleepsInTheOpenRoundOfAllItsMembers) {
   connect_all();
   join_all();
-  arrive(kPorts - 1, 1);
+  arrive(kAllPorts - 1, 1);
   expect_rest();
-  ports_.back()->arrive(group_, kPorts - 1, 1);
+  ports_.back()->arrive(group_, kAllPorts - 1, 1);
   expect_flags(1);
 }
 

@@ -4,13 +4,13 @@
 
 namespace {
 
-using raw::FakeDevice;
+using raw::DeviceTest;
 using raw::Port;
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
 /// Three members, the last of which may be late.
-class OpenRound : public FakeDevice {
+class OpenRound : public DeviceTest {
  protected:
   OpenRound() : owner_(path()), second_(path()), third_(path()), group_(owner_.make_group(3)) {
     owner_.join(group_, 0);

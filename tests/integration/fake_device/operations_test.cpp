@@ -19,7 +19,7 @@
 namespace {
 
 using raw::Client;
-using raw::FakeDevice;
+using raw::DeviceTest;
 using raw::Port;
 using ::testing::HasSubstr;
 
@@ -30,9 +30,9 @@ struct AdminFolder {
   test_support::TempDir admin_folder;
 };
 
-class Operations : private AdminFolder, public FakeDevice {
+class Operations : private AdminFolder, public DeviceTest {
  protected:
-  explicit Operations(std::vector<std::string> options = {}) : FakeDevice(with_admin(std::move(options))) {}
+  explicit Operations(std::vector<std::string> options = {}) : DeviceTest(with_admin(std::move(options))) {}
   [[nodiscard]] std::string admin_path() const { return admin_folder.file("admin.sock"); }
 
  private:

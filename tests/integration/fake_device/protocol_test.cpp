@@ -12,10 +12,10 @@ namespace {
 
 using raw::bytes_of;
 using raw::Client;
-using raw::FakeDevice;
+using raw::DeviceTest;
 using raw::Port;
 
-class Protocol : public FakeDevice {
+class Protocol : public DeviceTest {
  protected:
   Protocol() = default;
 

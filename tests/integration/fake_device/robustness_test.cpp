@@ -19,7 +19,7 @@ namespace {
 
 using raw::bytes_of;
 using raw::Client;
-using raw::FakeDevice;
+using raw::DeviceTest;
 using raw::Port;
 using test_support::Process;
 using test_support::Seconds;
@@ -287,7 +287,7 @@ TEST_F(Robustness, AClientKilledAtAnyStepFreesItsGroup) {
   FAIL() << "groups of killed clients are still taken";
 }
 
-class Sockets : public FakeDevice {};
+class Sockets : public DeviceTest {};
 
 TEST_F(Sockets, AreOpenToTheirUserOnly) {
   struct stat info {};

@@ -12,7 +12,7 @@ namespace {
 
 using raw::bytes_of;
 using raw::Client;
-using raw::FakeDevice;
+using raw::DeviceTest;
 using raw::Port;
 
 constexpr auto kErrorReply = VFIO_USER_TYPE_REPLY | VFIO_USER_ERROR;
@@ -64,7 +64,7 @@ std::vector<Refused> refused_messages() {
           {19, {}, EINVAL}};
 }
 
-class Transport : public FakeDevice {
+class Transport : public DeviceTest {
  protected:
   static bool await(const Client& client) {
     pollfd entry{.fd = client.socket(), .events = POLLIN, .revents = 0};

@@ -68,10 +68,8 @@ TEST_F(Monitor, PrintsAnObjectPerLookAsJson) {
 }
 
 TEST_F(Monitor, ShowsADeviceThatReportsFatal) {
-  process().signal(SIGTERM);
-  ASSERT_TRUE(process().wait(driver_test::kLimit));
-  start({"--fault", "fatal"});
-  EXPECT_THAT(gba({"monitor", path(), "--interval", "0.01", "--count", "1"}).output,
+  const test_support::FakeDevice failing({"--fault", "fatal"});
+  EXPECT_THAT(gba({"monitor", failing.path(), "--interval", "0.01", "--count", "1"}).output,
               HasSubstr("reports a fatal error (FATAL)"));
 }
 

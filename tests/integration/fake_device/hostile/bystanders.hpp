@@ -135,11 +135,11 @@ class BarrierLoop {
   std::thread thread_;
 };
 
-class Bystanders : public FakeDevice {
+class Bystanders : public DeviceTest {
  protected:
   explicit Bystanders(const std::vector<std::string>& options = {}, microseconds pause = milliseconds(1),
                       const std::vector<std::string>& launcher = {})
-      : FakeDevice(options, launcher), loop_(path(), device().pid(), pause) {
+      : DeviceTest(options, launcher), loop_(path(), device().pid(), pause) {
     // The device closes the descriptors of the members a little after it has used them.
     do {
       files_ = open_files();
