@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 using Barrier = Mpirun;
-using Group = Mpirun;  // run by a test of ctest of its own
+using Group = Mpirun;
 
 constexpr const char* kSelected = "MPI_COMM_WORLD: the device does the barriers";
 
