@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that a test program boots: Debian's, or the one with iommufd.
+// The kernels that the tests boot: Debian's, or with GBA_VM_KERNEL=iommufd the one with iommufd.
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,8 @@ std::string prepare() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (const auto reason = prepare(); !reason.empty()) {
+  const auto reason = GTEST_FLAG_GET(list_tests) ? "" : prepare();
+  if (!reason.empty()) {
     std::printf("skipped, QEMU or a kernel for it is not available: %s\n", reason.c_str());
     return 77;
   }
