@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of the leaders of nodes through a device that fails: no barrier is lost, none ends early, and all leaders
-// stop using the device at the same one. They share no memory except through the network.
+// Barriers of the leaders of nodes through a device that fails: libgba's (tests/unit/driver/barrier_test.cpp), whose
+// words and alarms are read and written over the network. The leaders share no memory.
 #include "shmem/offload/inter_node_barrier.hpp"
 
 #include <gtest/gtest.h>
@@ -45,45 +45,6 @@ TEST(InterNodeBarrier, IsReleasedByAHealthyDevice) {
   });
   EXPECT_EQ(fake_gba::releases(), 200U);
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
-}
-
-/// Makes barriers until the device is lost, and three more. Unless all leaders stop using it at the same barrier, they
-/// hang here.
-void run_through(int size, const std::function<void()>& cause) {
-  std::atomic<int> early{0};
-  std::vector<std::atomic<int>> left_at(static_cast<std::size_t>(size));
-  fake_gba::power_on(32);
-  cause();
-  run_leaders(size, [&](Leader& leader) {
-    ASSERT_TRUE(leader.way.join(leader.wanting()));
-    int k = 0;
-    for (; leader.way.active(); ++k) {
-      early += leader.barrier() ? 0 : 1;
-    }
-    left_at[static_cast<std::size_t>(leader.me)] = k;
-    for (int more = 0; more < 3; ++more) {
-      early += leader.barrier() ? 0 : 1;
-    }
-    EXPECT_TRUE(leader.way.dissolve());
-  });
-  EXPECT_EQ(early, 0);
-  for (const auto& k : left_at) {
-    EXPECT_EQ(k, left_at.front());
-  }
-  EXPECT_GT(left_at.front(), 0);
-  EXPECT_EQ(fake_gba::groups_in_use(), 0);
-}
-
-TEST(InterNodeBarrier, LosesNoBarrierWhenTheDeviceDies) {
-  for (int i = 0; i < test_support::repeats(20, 500); ++i) {
-    run_through(2 + i % 4, [] { fake_gba::lose_device_at_random(60); });
-  }
-}
-
-TEST(InterNodeBarrier, LosesNoBarrierWhenLeadersCannotReachTheDevice) {
-  for (int i = 0; i < test_support::repeats(20, 1000); ++i) {
-    run_through(2 + i % 4, [] { fake_gba::lose_members(40); });
-  }
 }
 
 TEST(InterNodeBarrier, AReleasedLeaderAnswersWhileItComputes) {
@@ -157,6 +118,7 @@ TEST(InterNodeBarrier, ReopensADeviceThatWasLostAgainBeforeItsUse) {
     EXPECT_TRUE(leader.way.dissolve());
   });
   EXPECT_EQ(early, 0);
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
 TEST(InterNodeBarrier, IsUsedByAllOrNoneAndNamesThePeThatCannot) {
