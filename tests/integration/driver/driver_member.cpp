@@ -7,6 +7,10 @@
 // member may be behind. At HOLD_AT the member prints "holding" and does not arrive.
 //
 // Exits with 0; with 3 and "failed" if a call fails; with 4 and "wrong" if it is released early.
+//
+//   driver_member many DEVICE MEMBERS BARRIERS: many_members.cpp
+#include "tests/integration/driver/driver_member.hpp"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -17,7 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
+#include <string_view>
 
 #include "gba/gba.h"
 
@@ -113,6 +117,9 @@ int run_barriers(const Arguments& arguments, gba_group* group) {
 
 int main(int argc, char** argv) {
   const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+  if (words.size() > 1 && std::string_view(words[1]) == "many") {
+    return run_many_members(words.subspan(1));
+  }
   if (words.size() < 10) {
     return 2;
   }

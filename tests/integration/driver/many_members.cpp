@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One barrier group of many processes, from set-up to its end in good order.
 //
-//   many_members DEVICE MEMBERS BARRIERS
+//   driver_member many DEVICE MEMBERS BARRIERS
 //
 // Each member is a process that opens the device itself. All add to one shared count before they arrive at k, so a
 // member that is released from k must find at least MEMBERS * k there. Exits with 0, or with 1 if a process fails.
@@ -18,11 +18,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "gba/gba.h"
+#include "tests/integration/driver/driver_member.hpp"
 
 namespace {
 
@@ -196,8 +196,7 @@ class Children {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+int run_many_members(std::span<char*> words) {
   if (words.size() != 4) {
     return 2;
   }

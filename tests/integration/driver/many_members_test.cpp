@@ -17,9 +17,9 @@ class ManyMembers : public DeviceTest {
  protected:
   /// Expects that no arrival is refused and no group fails.
   void expect_barriers(int members, int barriers, std::uint64_t releases_of_device, double limit_in_seconds) {
-    const auto outcome = test_support::run(
-        {test_support::test_program("many_members"), path(), std::to_string(members), std::to_string(barriers)}, {},
-        Seconds{limit_in_seconds});
+    const auto outcome = test_support::run({test_support::test_program("driver_member"), "many", path(),
+                                            std::to_string(members), std::to_string(barriers)},
+                                           {}, Seconds{limit_in_seconds});
     std::cout << outcome.output;
     ASSERT_TRUE(outcome.exit.clean()) << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr("releases " + std::to_string(releases_of_device) + " "));
