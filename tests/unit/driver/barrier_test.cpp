@@ -44,6 +44,7 @@ class Barriers : public testing::TestWithParam<Shape> {
     EXPECT_EQ(job.early(), 0);
     EXPECT_EQ(job.by_device() + job.in_software(), size * rounds);
     EXPECT_EQ(fake_gba::groups_in_use(), 0) << "the group is freed";
+    EXPECT_EQ(fake_gba::violation(), "");
     return job.in_software();
   }
 
@@ -161,6 +162,7 @@ void with_trouble(std::uint32_t size, const std::function<void()>& cause,
   EXPECT_EQ(job.early(), 0);
   EXPECT_GT(job.in_software(), 0U);
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
+  EXPECT_EQ(fake_gba::violation(), "");
 }
 
 /// Runs `rounds` barriers in trouble, then as many as it takes to use the device again.

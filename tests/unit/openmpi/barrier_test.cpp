@@ -14,10 +14,10 @@
 
 namespace {
 
+using fake_gba::Way;
 using openmpi_test::JobShape;
 using openmpi_test::Node;
 using openmpi_test::PlayedJob;
-using openmpi_test::Way;
 
 constexpr std::uint64_t k2To32 = std::uint64_t{1} << 32;
 
@@ -39,7 +39,7 @@ TEST(OpenMpiBarrier, IsReleasedByAHealthyDevice) {
     const JobShape shape{.nodes = jobs[i], .before = k2To32 - 20, .barriers = 40};
     PlayedJob job(shape, Random(static_cast<unsigned>(i)));
     EXPECT_EQ(job.play(kNothing), "") << "job " << i;
-    EXPECT_EQ(job.the_switch().releases(), shape.barriers) << "job " << i;
+    EXPECT_EQ(fake_gba::releases(), shape.barriers) << "job " << i;
     EXPECT_EQ(job.over_from(), 0U) << "job " << i;
     for (std::size_t member = 0; member < job.size(); ++member) {
       EXPECT_EQ(job.barrier(member).by_device, shape.barriers) << "job " << i << ", member " << member;
@@ -79,19 +79,18 @@ Way random_way(Random& random) {
 
 /// Injects a random fault.
 void hurt(PlayedJob& job, Random& random) {
-  auto& device = job.the_switch();
   switch (random(5)) {
     case 0:
-      return device.fail();
+      return fake_gba::fail_group();
     case 1:
-      return device.lose(random(job.ports()), random_way(random));
+      return fake_gba::lose_member(random(job.ports()), random_way(random));
     case 2:
       for (unsigned port = 0; port < job.ports(); ++port) {
-        device.lose(port, random(3) == 0 ? Way::kFails : Way::kSilent);
+        fake_gba::lose_member(port, random(3) == 0 ? Way::kFails : Way::kSilent);
       }
       return;
     case 3:
-      return device.die_in_release(random(1U << job.ports()), random(2) == 0 ? Way::kFails : Way::kSilent);
+      return fake_gba::die_in_release(random(1U << job.ports()), random(2) == 0 ? Way::kFails : Way::kSilent);
     default:
       return gba_barrier_turn_off(job.barrier(random(static_cast<unsigned>(job.size()))).lossless, -EIO, "a test");
   }
@@ -142,10 +141,10 @@ TEST(OpenMpiBarrierCalls, RememberTheReasonOfThisMember) {
     gba_ompi_barrier_start(&job.barrier(member));
     EXPECT_STREQ(job.status(member).trouble, "");
   }
-  job.the_switch().lose(1, Way::kFails);
+  fake_gba::lose_member(1, Way::kFails);
   EXPECT_EQ(gba_ompi_barrier_test(&job.barrier(1)), 0) << "its doorbell is lost, but all have arrived";
   EXPECT_EQ(job.status(1).failure, -ENODEV);
-  EXPECT_STREQ(job.status(1).trouble, "the played switch failed");
+  EXPECT_STREQ(job.status(1).trouble, "the device is lost");
   EXPECT_EQ(gba_ompi_barrier_test(&job.barrier(2)), 0);
   EXPECT_EQ(job.status(2).failure, 0);
   EXPECT_STREQ(job.status(2).trouble, "another member lost the device");
@@ -175,7 +174,7 @@ TEST(OpenMpiBarrierCalls, TurnOffBetweenBarriers) {
     EXPECT_EQ(gba_ompi_barrier_test(&job.barrier(member)), 0);
     EXPECT_TRUE(job.barrier(member).over);
   }
-  EXPECT_EQ(job.the_switch().releases(), 0U);
+  EXPECT_EQ(fake_gba::releases(), 0U);
 }
 
 }  // namespace

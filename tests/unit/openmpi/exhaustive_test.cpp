@@ -12,10 +12,10 @@
 
 namespace {
 
+using fake_gba::Way;
 using openmpi_test::JobShape;
 using openmpi_test::Node;
 using openmpi_test::PlayedJob;
-using openmpi_test::Way;
 using test_support::repeats;
 
 /// Enumerates all sequences of choices, one per run.
@@ -57,7 +57,7 @@ struct Fault {
 };
 
 std::vector<Fault> faults_of(const PlayedJob& job) {
-  std::vector<Fault> faults = {{"the group fails", [](PlayedJob& hurt) { hurt.the_switch().fail(); }}};
+  std::vector<Fault> faults = {{"the group fails", [](PlayedJob&) { fake_gba::fail_group(); }}};
   for (unsigned member = 0; member < job.size(); ++member) {
     faults.push_back({"OFF of member " + std::to_string(member),
                       [=](PlayedJob& hurt) { gba_barrier_turn_off(hurt.barrier(member).lossless, -EIO, "a test"); }});
@@ -66,11 +66,11 @@ std::vector<Fault> faults_of(const PlayedJob& job) {
     const std::string how = ", way " + std::to_string(static_cast<int>(way));
     for (unsigned port = 0; port < job.ports(); ++port) {
       faults.push_back(
-          {"loss of port " + std::to_string(port) + how, [=](PlayedJob& hurt) { hurt.the_switch().lose(port, way); }});
+          {"loss of port " + std::to_string(port) + how, [=](PlayedJob&) { fake_gba::lose_member(port, way); }});
     }
     for (std::uint64_t mask = 0; way != Way::kCoughs && mask < std::uint64_t{1} << job.ports(); ++mask) {
       faults.push_back({"death in a release that reaches ports " + std::to_string(mask) + how,
-                        [=](PlayedJob& hurt) { hurt.the_switch().die_in_release(mask, way); }});
+                        [=](PlayedJob&) { fake_gba::die_in_release(mask, way); }});
     }
   }
   return faults;

@@ -20,20 +20,31 @@ PlayedJob::PlayedJob(const JobShape& shape, Pick pick)
       slow_(shape.slow),
       interleaved_one_in_(shape.interleaved_one_in) {
   build(shape);
-  switch_ = std::make_unique<PlayedSwitch>(ports_, shape.before, shape.spin_time);
-  machine().the_switch = switch_.get();
+  fake_gba::power_on(1);
+  fake_gba::play({.silent_looks = shape.spin_time,
+                  .before_arrival =
+                      [this](std::uint32_t port, std::uint64_t k) {
+                        check_arrival(port, k);
+                        interleave();
+                      },
+                  .after_look = [this](std::uint32_t) { interleave(); }});
   if (gba_barrier_port_open(nullptr, &port_) != 0) {
     wrong("a port cannot be opened");
   }
   for (std::size_t member = 0, local = 0; member < members_.size(); ++member) {
     local = member == leaders_[members_[member].node] ? 0 : local + 1;
-    make_barrier(members_[member], static_cast<std::uint32_t>(local), shape.before);
+    make_barrier(members_[member], static_cast<std::uint32_t>(local));
   }
-  switch_->before_arrival = [this](std::uint32_t port, std::uint64_t k) {
-    check_arrival(port, k);
-    interleave();
-  };
-  switch_->after_look = [this](std::uint32_t) { interleave(); };
+  gba_group_handle handle{};
+  if (gba_barrier_offer(members_[member_of_port_[0]].barrier.lossless, shape.before, &handle) != 0) {
+    wrong("there is no group");
+  }
+  for (auto& member : members_) {
+    if (gba_barrier_join(member.barrier.lossless, &handle) != 0) {
+      wrong("a member cannot join");
+    }
+    gba_ompi_barrier_begin(&member.barrier, shape.before);
+  }
 }
 
 PlayedJob::~PlayedJob() {
@@ -69,7 +80,7 @@ void PlayedJob::build(const JobShape& shape) {
   channels_.assign(nodes_.size(), std::vector<Channel>(nodes_.size()));
 }
 
-void PlayedJob::make_barrier(Member& member, std::uint32_t local, std::uint64_t before) {
+void PlayedJob::make_barrier(Member& member, std::uint32_t local) {
   const auto is_its = [&](std::size_t number) { return &members_[number] == &member; };
   const auto port = std::find_if(member_of_port_.begin(), member_of_port_.end(), is_its);
   const bool holds = port != member_of_port_.end();
@@ -81,13 +92,9 @@ void PlayedJob::make_barrier(Member& member, std::uint32_t local, std::uint64_t 
                                .ports = ports_,
                                .port_number = holds ? static_cast<std::uint32_t>(port - member_of_port_.begin()) : 0};
   const gba_ompi_remote_t remote{&member, static_cast<std::uint32_t>(nodes_.size() - 1), tell};
-  const gba_group_handle handle{.group = 0, .key = 1, .member_count = ports_, .reserved = 0, .sequence = before};
-  if (gba_ompi_barrier_make(&member.barrier, &nodes_[member.node].board, &place, &remote) != 0 ||
-      gba_barrier_join(member.barrier.lossless, &handle) != 0) {
+  if (gba_ompi_barrier_make(&member.barrier, &nodes_[member.node].board, &place, &remote) != 0) {
     wrong("a barrier cannot be made");
-    return;
   }
-  gba_ompi_barrier_begin(&member.barrier, before);
 }
 
 void PlayedJob::wrong(const std::string& what) {
@@ -212,13 +219,13 @@ void PlayedJob::look(Member& member) {
     return;
   }
   const auto pulled = [&] { return gba_ompi_barrier_status(&member.barrier).pulled != 0; };
-  const auto before = std::tuple(switch_->rung, pulled());
+  const auto before = std::tuple(fake_gba::arrivals(), pulled());
   const int status = member.waits ? gba_ompi_barrier_sleep(&member.barrier, 0) : gba_ompi_barrier_test(&member.barrier);
   if (status == 0) {
     leave(member);
   } else if (status != -EAGAIN) {
     wrong("a barrier gives " + std::to_string(status));
-  } else if (before != std::tuple(switch_->rung, pulled())) {
+  } else if (before != std::tuple(fake_gba::arrivals(), pulled())) {
     wake_node(member.node);
     if (!pulled()) {
       wake_all();
@@ -277,8 +284,8 @@ std::string PlayedJob::play(const std::function<void(unsigned step)>& before_ste
   if (wrong_.empty()) {
     check_agreement();
   }
-  if (!switch_->violation().empty()) {
-    wrong(switch_->violation());
+  if (const std::string violation = fake_gba::violation(); !violation.empty()) {
+    wrong(violation);
   }
   return wrong_;
 }

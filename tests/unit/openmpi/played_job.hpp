@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "openmpi/common/gba_board.h"
-#include "tests/unit/openmpi/played_switch.hpp"
+#include "tests/unit/shmem/fake_gba.hpp"
 
 namespace openmpi_test {
 
@@ -41,7 +40,6 @@ class PlayedJob {
   /// failure, or "".
   std::string play(const std::function<void(unsigned step)>& before_step);
 
-  PlayedSwitch& the_switch() { return *switch_; }
   [[nodiscard]] std::uint32_t ports() const { return ports_; }
   [[nodiscard]] std::size_t size() const { return members_.size(); }
   gba_ompi_barrier_t& barrier(std::size_t member) { return members_[member].barrier; }
@@ -78,7 +76,7 @@ class PlayedJob {
   };
 
   void build(const JobShape& shape);
-  void make_barrier(Member& member, std::uint32_t local, std::uint64_t before);
+  void make_barrier(Member& member, std::uint32_t local);
   void check_arrival(std::uint32_t port, std::uint64_t k);
   static void tell(void* member, std::uint64_t k, std::uint64_t votes);
   void interleave();
@@ -109,7 +107,6 @@ class PlayedJob {
   std::vector<std::size_t> leaders_;
   std::vector<std::vector<Channel>> channels_;  // [from][to]
   std::vector<std::size_t> member_of_port_;
-  std::unique_ptr<PlayedSwitch> switch_;
   gba_barrier_port* port_ = nullptr;  // shared by all members: the switch tells them apart by number
   std::uint32_t ports_ = 0;
   unsigned steps_ = 0;

@@ -13,17 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/openmpi/played_switch.hpp"
+#include "tests/unit/shmem/fake_gba.hpp"
 
 namespace {
 
-using openmpi_test::machine;
 using Opened = std::vector<std::string>;
 
 class OpenMpiPort : public testing::Test {
  protected:
   OpenMpiPort() {
-    machine() = {};
+    fake_gba::power_on(1);
     unsetenv("GBA_DEVICE");
   }
   ~OpenMpiPort() override { gba_ompi_port_close(&port_); }
@@ -36,17 +35,18 @@ class OpenMpiPort : public testing::Test {
   }
   /// The path that this process opens, or "shares N" if it opens none.
   std::string of(const char* paths, std::uint32_t local_rank) {
-    machine().opened.clear();
+    const std::size_t before = fake_gba::opened().size();
     EXPECT_EQ(open(paths, local_rank), 0) << port_.trouble;
     EXPECT_STREQ(port_.trouble, "");
-    if (machine().opened.empty()) {
+    const auto opened = fake_gba::opened();
+    if (opened.size() == before) {
       EXPECT_EQ(port_.port, nullptr);
       EXPECT_NE(port_.holder, local_rank);
       return "shares " + std::to_string(port_.holder);
     }
     EXPECT_NE(port_.port, nullptr);
     EXPECT_EQ(port_.holder, local_rank);
-    return machine().opened.front();
+    return opened[before];
   }
 
   gba_ompi_port_t port_{};
@@ -89,7 +89,7 @@ TEST_F(OpenMpiPort, OfASocketsPathIsOneForEachProcess) {
 
 TEST_F(OpenMpiPort, DefaultsToThatOfTheEnvironment) {
   setenv("GBA_DEVICE", "@first,@second", 1);
-  machine().functions = {"0000:01:00.0"};
+  fake_gba::list_functions({"0000:01:00.0"});
   EXPECT_EQ(of("", 1), "@second");
   EXPECT_EQ(of(nullptr, 0), "@first");
   EXPECT_EQ(of("@named", 0), "@named");
@@ -99,31 +99,31 @@ TEST_F(OpenMpiPort, DefaultsToAFunctionOfTheMachine) {
   if (access("/dev/gba0", F_OK) == 0) {
     GTEST_SKIP() << "this machine has /dev/gba0";
   }
-  machine().functions = {"0000:01:00.0", "0000:02:00.0"};
+  fake_gba::list_functions({"0000:01:00.0", "0000:02:00.0"});
   EXPECT_EQ(of(nullptr, 0), "0000:01:00.0");
   EXPECT_EQ(of(nullptr, 1), "0000:02:00.0");
   EXPECT_EQ(of(nullptr, 2), "shares 0");
-  machine().functions.clear();
+  fake_gba::list_functions({});
   EXPECT_EQ(of(nullptr, 0), "(default)") << "libgba's default reports what is missing";
 }
 
 TEST_F(OpenMpiPort, ThatCannotBeOpenedGivesTheReason) {
-  machine().error = -EACCES;
+  fake_gba::refuse_opening(-EACCES);
   EXPECT_EQ(open("/nowhere/gba0", 0), -EACCES);
   EXPECT_EQ(port_.port, nullptr);
-  EXPECT_STREQ(port_.trouble, "the played switch failed");
+  EXPECT_STREQ(port_.trouble, "the device is not available");
   gba_ompi_port_close(&port_);
-  EXPECT_EQ(machine().closed, 0);
+  EXPECT_EQ(fake_gba::open_ports(), 0);
 }
 
 /// A server may have fewer ports than there are processes.
 TEST_F(OpenMpiPort, OfAFullServerIsSharedWithAnyHolder) {
-  machine().error = -EBUSY;
+  fake_gba::refuse_opening(-EBUSY);
   EXPECT_EQ(open("@server", 3), 0);
   EXPECT_EQ(port_.port, nullptr);
   EXPECT_EQ(port_.holder, GBA_OMPI_ANY_HOLDER);
   EXPECT_STREQ(port_.trouble, "");
-  machine().error = -EBUSY;
+  fake_gba::refuse_opening(-EBUSY);
   EXPECT_EQ(open("/nowhere/gba0", 0), -EBUSY) << "the function of another job";
 }
 
@@ -137,9 +137,10 @@ TEST_F(OpenMpiPort, ListMustBeValid) {
 
 TEST_F(OpenMpiPort, IsClosedOnce) {
   ASSERT_EQ(open("@first", 0), 0);
+  EXPECT_EQ(fake_gba::open_ports(), 1);
   gba_ompi_port_close(&port_);
   gba_ompi_port_close(&port_);
-  EXPECT_EQ(machine().closed, 1);
+  EXPECT_EQ(fake_gba::open_ports(), 0);
 }
 
 }  // namespace

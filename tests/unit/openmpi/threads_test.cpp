@@ -177,6 +177,7 @@ void run_jobs(std::size_t nodes) {
     fake_gba::power_on(32);
     fake_gba::lose_members(60);
     over += Job(nodes, kBarriers).run() < kBefore + kBarriers ? 1 : 0;
+    EXPECT_EQ(fake_gba::violation(), "");
   }
   EXPECT_GT(over, jobs / 2);
 }

@@ -5,30 +5,37 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gba/gba.h"
 
 /// The connection of one opener to the switch.
-struct Way {
+struct Opened {
   std::uint64_t epoch;  // that of the switch when it was opened
   bool lost = false;    // guarded by the switch's lock
 };
 
 struct gba_device {
-  std::shared_ptr<Way> way;
+  std::shared_ptr<Opened> opened;
 };
 
 struct gba_group {
-  std::shared_ptr<Way> way;
+  std::shared_ptr<Opened> opened;
   std::uint32_t group = 0, member = 0;
   std::atomic<std::uint64_t> flag{0};
+  fake_gba::Way way = fake_gba::Way::kGood;
+  int silent_looks = 0;  // until -ECOMM
+  [[nodiscard]] bool is_cut_off() const { return way == fake_gba::Way::kFails || way == fake_gba::Way::kSilent; }
 };
 
 namespace {
@@ -56,7 +63,13 @@ struct Switch {
   std::int64_t refused = -1;
   int ports = 0, most_ports = -1;  // how many are open, and how many may be
   std::uint64_t releases = 0;
+  std::atomic<std::uint64_t> arrivals{0};
   std::map<std::thread::id, int> leaves;
+  std::optional<fake_gba::Play> play;
+  std::optional<std::pair<std::uint64_t, fake_gba::Way>> death;  // in the next release: the members that it reaches
+  std::string violation;
+  std::vector<std::string> functions, paths;
+  int open_error = 0;
   std::minstd_rand random{1};
 
   bool chance(std::uint32_t one_in) { return one_in != 0 && random() % one_in == 0; }
@@ -65,7 +78,7 @@ struct Switch {
     lost = false;
     ++epoch;
   }
-  [[nodiscard]] bool reached_by(const Way& way) const { return !lost && !way.lost && way.epoch == epoch; }
+  [[nodiscard]] bool reached_by(const Opened& opened) const { return !lost && !opened.lost && opened.epoch == epoch; }
   /// nullptr if no group has that number and key now.
   Group* find(const gba_group_handle& handle) {
     const auto found = groups.find(handle.group);
@@ -73,7 +86,7 @@ struct Switch {
   }
   /// Breaks the member's connection. The switch notices in about half of the cases.
   void lose(Group& group, gba_group* handle) {
-    handle->way->lost = true;
+    handle->opened->lost = true;
     if (random() % 2 == 0) {
       group.members.erase(handle->member);
       fail(group);
@@ -82,7 +95,7 @@ struct Switch {
   void fail(Group& group) {
     group.error = true;
     for (auto& [member, handle] : group.members) {
-      if (handle->way->lost) {
+      if (handle->opened->lost || handle->way != fake_gba::Way::kGood) {
         continue;
       }
       handle->flag.store(kError | group.released, std::memory_order_release);
@@ -101,13 +114,36 @@ int failed(int error, const char* text) {
   return error;
 }
 
+int look(gba_group* handle, std::uint64_t sequence) {
+  const std::uint64_t flag = handle->flag.load(std::memory_order_acquire);
+  if ((flag & kSequence) == sequence) {
+    return 0;
+  }
+  if ((flag & kError) != 0) {
+    return failed(-EPIPE, "a member left");
+  }
+  switch (handle->way) {
+    case fake_gba::Way::kGood:
+      break;
+    case fake_gba::Way::kFails:
+      return failed(-ENODEV, "the device is lost");
+    case fake_gba::Way::kCoughs:
+      handle->way = fake_gba::Way::kGood;
+      return failed(-EIO, "the device is not available");
+    case fake_gba::Way::kSilent:
+      handle->silent_looks -= handle->silent_looks > 0 ? 1 : 0;
+      return handle->silent_looks == 0 ? failed(-ECOMM, "the device is silent") : -EAGAIN;
+  }
+  return -EAGAIN;
+}
+
 /// Faults strike first arrivals only: otherwise a repeat could help a member that would be stuck without it.
 void ring(gba_group* handle, std::uint64_t sequence, bool first) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
   const auto found = s.groups.find(handle->group);
   s.lost = s.lost || (first && s.chance(s.device_loss));
-  if (!s.reached_by(*handle->way) || found == s.groups.end()) {
+  if (!s.reached_by(*handle->opened) || handle->is_cut_off() || found == s.groups.end()) {
     return;
   }
   Group& group = found->second;
@@ -119,7 +155,16 @@ void ring(gba_group* handle, std::uint64_t sequence, bool first) {
     s.lose(group, handle);
     return;
   }
-  if (group.error || sequence != group.released + 1) {
+  // uapi rules 9 to 13: the arrival carries 32 bits.
+  const auto ahead =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(sequence) - static_cast<std::uint32_t>(group.released));
+  if (ahead > 1 && !group.error) {
+    s.violation = "member " + std::to_string(handle->member) + " rings " + std::to_string(sequence) + " when " +
+                  std::to_string(group.released) + " was released last";
+    s.fail(group);
+    return;
+  }
+  if (group.error || ahead <= 0) {
     handle->flag.store((group.error ? kError : 0) | group.released, std::memory_order_release);
     return;
   }
@@ -130,10 +175,14 @@ void ring(gba_group* handle, std::uint64_t sequence, bool first) {
     group.arrived.assign(group.arrived.size(), false);
     std::vector<gba_group*> missed;
     for (auto& [member, other] : group.members) {
-      if (!other->way->lost && s.chance(s.member_loss)) {
+      const bool reached = !s.death || (s.death->first >> member & 1) != 0;
+      if (!other->opened->lost && s.chance(s.member_loss)) {
         missed.push_back(other);  // its arrival was counted, but it gets no release
-      } else if (!other->way->lost) {
+      } else if (!other->opened->lost && !other->is_cut_off() && reached) {
         other->flag.store(group.released, std::memory_order_release);
+      }
+      if (s.death) {
+        other->way = s.death->second;
       }
     }
     for (gba_group* other : missed) {
@@ -156,8 +205,61 @@ void power_on(int groups) {
   s.refused = -1;
   s.most = 708;
   s.most_ports = -1;
-  s.releases = 0;
+  s.releases = s.arrivals = 0;
   s.leaves.clear();
+  s.play.reset();
+  s.death.reset();
+  s.violation.clear();
+  s.functions.clear();
+  s.paths.clear();
+  s.open_error = 0;
+}
+void play(const Play& play) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().play = play;
+}
+void fail_group() {
+  auto& s = the_switch();
+  const std::lock_guard guard(s.lock);
+  for (auto& [number, group] : s.groups) {
+    s.fail(group);
+  }
+}
+void lose_member(std::uint32_t member, Way way) {
+  auto& s = the_switch();
+  const std::lock_guard guard(s.lock);
+  for (auto& [number, group] : s.groups) {
+    if (const auto found = group.members.find(member); found != group.members.end()) {
+      found->second->way = way;
+    }
+  }
+}
+void die_in_release(std::uint64_t mask, Way way) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().death = {mask, way};
+}
+std::uint64_t arrivals() {
+  return the_switch().arrivals;
+}
+std::string violation() {
+  const std::lock_guard guard(the_switch().lock);
+  return the_switch().violation;
+}
+void list_functions(const std::vector<std::string>& addresses) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().functions = addresses;
+}
+void refuse_opening(int error) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().open_error = error;
+}
+std::vector<std::string> opened() {
+  const std::lock_guard guard(the_switch().lock);
+  return the_switch().paths;
+}
+int open_ports() {
+  const std::lock_guard guard(the_switch().lock);
+  return the_switch().ports;
 }
 void lose_members(std::uint32_t one_in) {
   const std::lock_guard guard(the_switch().lock);
@@ -210,13 +312,22 @@ const char* gba_error_text() {
   return error_text;
 }
 
-int gba_list(char (* /*addresses*/)[GBA_ADDRESS_SIZE], std::uint32_t /*room*/, std::uint32_t* count) {
-  *count = 0;
+int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], std::uint32_t room, std::uint32_t* count) {
+  const std::lock_guard guard(the_switch().lock);
+  const auto& functions = the_switch().functions;
+  for (std::size_t i = 0; i < functions.size() && i < room; ++i) {
+    std::snprintf(addresses[i], GBA_ADDRESS_SIZE, "%s", functions[i].c_str());
+  }
+  *count = static_cast<std::uint32_t>(functions.size());
   return 0;
 }
-int gba_open(const char* /*path*/, gba_device** out) {
+int gba_open(const char* path, gba_device** out) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
+  s.paths.emplace_back(path == nullptr ? "(default)" : path);
+  if (s.open_error != 0) {
+    return failed(s.open_error, "the device is not available");
+  }
   if (s.lost && s.returns) {
     s.restart();
   }
@@ -227,7 +338,7 @@ int gba_open(const char* /*path*/, gba_device** out) {
     return failed(-EBUSY, "no port is free");
   }
   ++s.ports;
-  *out = std::make_unique<gba_device>(gba_device{std::make_shared<Way>(Way{s.epoch})}).release();
+  *out = std::make_unique<gba_device>(gba_device{std::make_shared<Opened>(Opened{s.epoch})}).release();
   return 0;
 }
 void gba_close(gba_device* device) {
@@ -238,7 +349,7 @@ void gba_close(gba_device* device) {
 
 int gba_device_check(gba_device* device) {
   const std::lock_guard guard(the_switch().lock);
-  return the_switch().reached_by(*device->way) ? 0 : failed(-ECONNABORTED, "the device is lost");
+  return the_switch().reached_by(*device->opened) ? 0 : failed(-ECONNABORTED, "the device is lost");
 }
 
 int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
@@ -251,7 +362,7 @@ int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
 int gba_group_alloc(gba_device* device, std::uint32_t count, std::uint64_t sequence, gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  if (!s.reached_by(*device->way)) {
+  if (!s.reached_by(*device->opened)) {
     return failed(-ENODEV, "lost");
   }
   if (count > s.most) {
@@ -271,7 +382,7 @@ int gba_group_enable(gba_device* device, const gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
   Group* const group = s.find(*handle);
-  if (!s.reached_by(*device->way) || group == nullptr) {
+  if (!s.reached_by(*device->opened) || group == nullptr) {
     return failed(-ENODEV, "lost");
   }
   group->enabled = true;
@@ -304,11 +415,12 @@ int gba_group_join(gba_device* device, const gba_group_handle* handle, std::uint
   const std::lock_guard guard(s.lock);
   *out = nullptr;
   Group* const group = s.find(*handle);
-  if (!s.reached_by(*device->way) || s.refused == member || group == nullptr || s.chance(s.failing)) {
+  if (!s.reached_by(*device->opened) || s.refused == member || group == nullptr || s.chance(s.failing)) {
     return failed(-ENODEV, "lost");
   }
   auto joined = std::make_unique<gba_group>();
-  joined->way = device->way;
+  joined->opened = device->opened;
+  joined->silent_looks = s.play ? s.play->silent_looks : 0;
   joined->group = handle->group;
   joined->member = member;
   *out = joined.release();
@@ -334,7 +446,7 @@ int gba_group_leave(gba_group* handle) {
   // By now the group may be another one with the same number.
   if (place != group.members.end() && place->second == handle) {
     group.members.erase(place);
-    if (group.enabled) {
+    if (group.enabled && !handle->is_cut_off()) {
       s.fail(group);
     }
   }
@@ -342,23 +454,29 @@ int gba_group_leave(gba_group* handle) {
 }
 
 void gba_group_arrive(gba_group* handle, std::uint64_t sequence) {
+  ++the_switch().arrivals;
+  if (const auto& play = the_switch().play) {
+    play->before_arrival(handle->member, sequence);
+  }
   ring(handle, sequence, true);
 }
 
 int gba_group_test(gba_group* handle, std::uint64_t sequence) {
-  const std::uint64_t flag = handle->flag.load(std::memory_order_acquire);
-  if ((flag & kSequence) == sequence) {
-    return 0;
+  const int result = look(handle, sequence);
+  if (const auto& play = the_switch().play) {
+    play->after_look(handle->member);
   }
-  return (flag & kError) != 0 ? failed(-EPIPE, "a member left") : -EAGAIN;
+  return result;
 }
 
 int gba_group_sleep(gba_group* handle, std::uint64_t sequence, std::uint64_t /*max_ns*/) {
   ring(handle, sequence, false);
-  std::this_thread::sleep_for(std::chrono::microseconds{20});
+  if (!the_switch().play) {
+    std::this_thread::sleep_for(std::chrono::microseconds{20});
+  }
   const int status = gba_group_test(handle, sequence);
   const std::lock_guard guard(the_switch().lock);
-  const bool lost = !the_switch().reached_by(*handle->way);
+  const bool lost = !the_switch().reached_by(*handle->opened);
   return status == -EAGAIN && lost ? failed(-ENODEV, "the device is lost") : status;
 }
 
