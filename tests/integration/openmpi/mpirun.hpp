@@ -24,6 +24,13 @@ MATCHER_P(HasLine, start, "has a line that begins with \"" + std::string(start) 
   return ("\n" + std::string(arg)).find("\n" + std::string(start)) != std::string::npos;
 }
 
+/// The job has ended well, and no rank has seen a failure.
+MATCHER_P(Passes, output, "passes, and its output " + testing::DescribeMatcher<std::string>(output)) {
+  *result_listener << arg.output << '\n';
+  return arg.exit.clean() && testing::ExplainMatchResult(HasLine("0 failures, "), arg.output, result_listener) &&
+         testing::ExplainMatchResult(output, arg.output, result_listener);
+}
+
 /// Generous: a test must end, not be fast.
 Seconds limit();
 

@@ -7,6 +7,7 @@ namespace {
 
 using openmpi_test::HasLine;
 using openmpi_test::Options;
+using openmpi_test::Passes;
 using test_support::FakeDevice;
 using test_support::repeats;
 using test_support::sum_of;
@@ -37,8 +38,7 @@ TEST_F(Nodes, FinishBarriersWithoutAKilledDevice) {
     FakeDevice device;
     const auto job = run(4, device.path(),
                          {"killed", "60", std::to_string(10 + time), std::to_string(device.process().pid())}, options_);
-    EXPECT_TRUE(job.exit.clean()) << job.output;
-    EXPECT_THAT(job.output, AllOf(HasLine("0 failures, "), HasSubstr("no device any more")));
+    EXPECT_THAT(job, Passes(HasSubstr("no device any more")));
     EXPECT_GE(sum_of(job.output, "fallen back"), 1);
   }
 }
@@ -48,8 +48,7 @@ TEST_F(Nodes, FreeCommunicatorsWhileTheDeviceIsKilled) {
     FakeDevice device;
     const auto job = run(4, device.path(),
                          {"parting", "12", std::to_string(5 + time), std::to_string(device.process().pid())}, options_);
-    EXPECT_TRUE(job.exit.clean()) << job.output;
-    EXPECT_THAT(job.output, HasLine("0 failures, "));
+    EXPECT_THAT(job, Passes(testing::_));
   }
 }
 
@@ -58,8 +57,7 @@ TEST_F(Nodes, FreeCommunicatorsWhileTheDeviceIsKilled) {
 TEST_F(Nodes, AnswerWhenTheyHaveLeft) {
   const FakeDevice device({"--fault", "drop-release:group=1,member=3,count=1000000"});
   const auto job = run(4, device.path(), {"parting", "1", "0", "0"}, options_);
-  EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, AllOf(HasSubstr("group 1 of 4 members on 2 nodes"), HasLine("0 failures, ")));
+  EXPECT_THAT(job, Passes(HasSubstr("group 1 of 4 members on 2 nodes")));
 }
 
 }  // namespace
