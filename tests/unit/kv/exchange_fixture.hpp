@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 namespace exchange_test {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::chrono::seconds kLong{20};
 
 /// An exchange of this process and this number.
 inline std::string exchange_name(int number) {

@@ -28,7 +28,6 @@ using shmem::exchange::Links;
 using shmem::exchange::LinkSelf;
 using shmem::exchange::RemoteHead;
 
-constexpr std::chrono::seconds kLong{20};
 constexpr std::uint32_t kInsiderSlots = 8;
 
 /// A member that knows the secret, and says what a test wants.
@@ -170,6 +169,19 @@ class Insider {
   std::unique_ptr<MessagePort> port_;
   Endpoint place_;
   std::unique_ptr<Links> links_;
+};
+
+/// A test of a member beside an owner that answers as the test says.
+class InsiderTest : public NodesTest {
+ protected:
+  void make_beside(int number, std::uint32_t answer_ms = kLongMs) {
+    name_ = exchange_name(number);
+    insider_ = std::make_unique<Insider>(name_, 666);
+    reader_ = connected_member(name_, "node 2", insider_->place(), {}, answer_ms);
+    ASSERT_EQ(reader_->stats().members, 1U);
+  }
+
+  std::unique_ptr<Insider> insider_;
 };
 
 }  // namespace exchange_test

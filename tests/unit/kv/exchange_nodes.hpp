@@ -49,4 +49,18 @@ inline std::unique_ptr<Member> connected_member(const std::string& exchange, con
   return member;
 }
 
+/// A test of an owner of blocks and a reader, on different nodes.
+class NodesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!KV_WITH_UCX) {
+      GTEST_SKIP() << "built without UCX";
+    }
+  }
+
+  std::string name_;
+  std::unique_ptr<Member> owner_;
+  std::unique_ptr<Member> reader_;
+};
+
 }  // namespace exchange_test

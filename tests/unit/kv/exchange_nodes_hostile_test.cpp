@@ -61,13 +61,8 @@ class Stranger : public FrameSocket {
   LinkHello hello_;
 };
 
-class ExchangeNodesHostile : public testing::Test {
+class ExchangeNodesHostile : public exchange_test::InsiderTest {
  protected:
-  void SetUp() override {
-    if (!KV_WITH_UCX) {
-      GTEST_SKIP() << "built without UCX";
-    }
-  }
   /// An owner of a block, and a reader that must not notice anything.
   void make_pair(int number) {
     name_ = exchange_name(number);
@@ -81,23 +76,11 @@ class ExchangeNodesHostile : public testing::Test {
     EXPECT_EQ(reader_->pull(reader_->find("key"), bytes), 0) << shmemx_error_text();
     EXPECT_EQ(owner_->stats().readers, 1U);
   }
-  /// A reader beside an owner that answers as a test says.
-  void make_beside(int number, std::uint32_t answer_ms = exchange_test::kLongMs) {
-    name_ = exchange_name(number);
-    insider_ = std::make_unique<Insider>(name_, 666);
-    reader_ = connected_member(name_, "node 2", insider_->place(), {}, answer_ms);
-    ASSERT_EQ(reader_->stats().members, 1U);
-  }
   /// What find says while all requests are answered by this.
   int find_with(std::function<std::optional<PortMessage>(RemoteHead)> answer) {
     insider_->answer_with(std::move(answer));
     return reader_->find("key").status;
   }
-
-  std::string name_;
-  std::unique_ptr<TestMember> owner_;
-  std::unique_ptr<TestMember> reader_;
-  std::unique_ptr<Insider> insider_;
 };
 
 TEST_F(ExchangeNodesHostile, GarbageInsteadOfAHello) {

@@ -17,7 +17,6 @@ using exchange_test::connected_member;
 using exchange_test::exchange_name;
 using exchange_test::Insider;
 using exchange_test::kInsiderSlots;
-using exchange_test::Member;
 using exchange_test::member_on_node;
 using shmem::PortMessage;
 using shmem::exchange::BodyWriter;
@@ -31,20 +30,8 @@ using ::testing::HasSubstr;
 constexpr std::uint32_t kSeat = SHMEMX_EXCHANGE_MOST_MEMBERS;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
-class ExchangeNodesLists : public testing::Test {
+class ExchangeNodesLists : public exchange_test::InsiderTest {
  protected:
-  void SetUp() override {
-    if (!KV_WITH_UCX) {
-      GTEST_SKIP() << "built without UCX";
-    }
-  }
-  /// A reader beside an owner that answers as a test says.
-  void make_beside(int number) {
-    reader_.reset();
-    insider_ = std::make_unique<Insider>(exchange_name(number), 666);
-    reader_ = connected_member(exchange_name(number), "node 2", insider_->place());
-    ASSERT_EQ(reader_->stats().members, 1U);
-  }
   /// The answer to a request for a list: items with a key of one byte.
   static std::optional<PortMessage> listed(RemoteHead head, std::uint64_t cursor, std::span<const FoundItem> items) {
     BodyWriter body(items.size() * (sizeof(FoundItem) + 1) + 1);
@@ -69,9 +56,6 @@ class ExchangeNodesLists : public testing::Test {
     }
     return count;
   }
-
-  std::unique_ptr<Insider> insider_;
-  std::unique_ptr<Member> reader_;
 };
 
 TEST_F(ExchangeNodesLists, AListWithoutAnEndEndsTheOwner) {

@@ -22,9 +22,8 @@
 namespace {
 
 using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
+using exchange_test::kLong;
 using shmem::Endpoint;
-
-constexpr std::chrono::seconds kLong{20};
 
 LinkIdentity identity_of(std::uint64_t id) {
   return {.member = id, .node = id, .version = 1, .messages = kRemoteProtocol, .pid = 1};

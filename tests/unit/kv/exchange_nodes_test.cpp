@@ -44,13 +44,8 @@ bool is_block(const std::string& bytes, std::size_t block) {
   return true;
 }
 
-class ExchangeNodes : public testing::Test {
+class ExchangeNodes : public exchange_test::NodesTest {
  protected:
-  void SetUp() override {
-    if (!KV_WITH_UCX) {
-      GTEST_SKIP() << "built without UCX";
-    }
-  }
   /// An owner on a node of its own, and a reader that is connected with it.
   void make_pair(int number, const exchange_test::Options& options = {},
                  std::uint32_t answer_ms = exchange_test::kLongMs) {
@@ -59,9 +54,6 @@ class ExchangeNodes : public testing::Test {
     owner_->make_memory(std::size_t{4} << 20);
     reader_ = connected_member(name, "node 2", address_of(*owner_), {}, answer_ms);
   }
-
-  std::unique_ptr<Member> owner_;
-  std::unique_ptr<Member> reader_;
 };
 
 TEST_F(ExchangeNodes, PullsBlocksOfAllSizesWithOneCall) {

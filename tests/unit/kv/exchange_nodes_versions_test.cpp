@@ -22,8 +22,6 @@ using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what 
 using shmem::Frame;
 using ::testing::HasSubstr;
 
-const std::chrono::seconds kLong{20};
-
 LinkSelf self_of(const std::string& exchange, std::uint64_t version, std::uint32_t messages) {
   return {.who = {.member = 666, .node = 666, .version = version, .messages = messages, .pid = 1},
           .slots = 8,
@@ -78,11 +76,12 @@ Frame ask_for_a_link(const exchange_test::Member& owner, const LinkSelf& self) {
   return socket.receive().value_or(Frame{});
 }
 
-class ExchangeNodesVersions : public testing::Test {
+class ExchangeNodesVersions : public exchange_test::NodesTest {
  protected:
   void SetUp() override {
-    if (!KV_WITH_UCX) {
-      GTEST_SKIP() << "built without UCX";
+    NodesTest::SetUp();
+    if (IsSkipped()) {
+      return;
     }
     auto port = shmem::make_message_port(
         {.receive = [](auto, auto) {}, .lost = [](std::uint64_t, const std::string&) {}, .turn = [] { return false; }},

@@ -28,7 +28,7 @@ using Clock = RemotePeer::Clock;
 constexpr milliseconds kLimit{300};
 /// A small part of the limit: the member is never silent for long.
 constexpr milliseconds kPause{10};
-constexpr seconds kLong{10};
+constexpr seconds kMostTime{10};
 
 /// A member that says something all the time, as long as it exists.
 class Pretender {
@@ -72,7 +72,7 @@ TEST(ExchangeRemoteLimits, AMemberThatAnswersOtherCallsIsGivenUp) {
   RemoteFind find(*member.peer(), keys, 0, 0);
   EXPECT_TRUE(find.finish().empty());
   EXPECT_EQ(member.peer()->status(), -ETIMEDOUT);
-  EXPECT_LT(Clock::now() - begin, kLong);
+  EXPECT_LT(Clock::now() - begin, kMostTime);
 }
 
 TEST(ExchangeRemoteLimits, AMemberThatSendsTooSlowlyIsGivenUp) {
@@ -98,7 +98,7 @@ TEST(ExchangeRemoteLimits, AMemberThatSendsTooSlowlyIsGivenUp) {
   asked = true;
   pull.finish();
   EXPECT_EQ(status, -ETIMEDOUT);
-  EXPECT_LT(Clock::now() - begin, kLong);
+  EXPECT_LT(Clock::now() - begin, kMostTime);
   EXPECT_GT(sent, 10U) << "it has not been silent";
 }
 
@@ -193,15 +193,14 @@ TEST(ExchangeRemoteLimits, BlocksAreSentInSoManyMessagesAtATime) {
 }
 
 TEST(ExchangeRemoteLimits, AReaderThatTakesNoAnswersIsDropped) {
-  constexpr std::uint64_t kSession = 5;
   DirectoryWriter writer(*DirectoryWriter::create(8));
   std::vector<PortMessage> waiting;
   RemoteReaders readers(DirectoryReader(writer.memory(), writer.slots()), {.quota = 2, .lease_ms = 1000},
                         [&](std::uint64_t /*route*/, PortMessage message) { waiting.push_back(std::move(message)); });
-  ASSERT_TRUE(readers.add(kSession, 1, 2));
+  ASSERT_TRUE(readers.add(Owner::kSession, 1, 2));
   for (const RemoteKind kind : {RemoteKind::kList, RemoteKind::kDescribe, RemoteKind::kFind}) {
     RemoteHead head = head_of(kind, 1, kind == RemoteKind::kFind ? 1 : 0);
-    head.session = kSession;
+    head.session = Owner::kSession;
     BodyWriter body(7);
     if (kind == RemoteKind::kFind) {
       body.add(std::uint32_t{3});

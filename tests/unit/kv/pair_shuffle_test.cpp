@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shuffles by pair tables: every byte of every cache is compared with a copy made block by block.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <set>
 
 #include "tests/support/sanitized.hpp"
-#include "tests/unit/kv/outcomes.hpp"
-#include "tests/unit/kv/played_pes.hpp"
+#include "tests/unit/kv/shuffles.hpp"
 
 namespace {
 
-using kv_test::Blocks;
-using kv_test::Format;
-using kv_test::kNoErrors;
-using kv_test::PlayedPes;
-using shmem::kv::Settings;
-using shmem::kv::Shape;
+using namespace kv_test;  // NOLINT(google-build-using-namespace): what the test is about
 
 /// Makes in `caches` the copies that the shuffle must make.
-void copy_in_order(std::vector<std::vector<std::byte>>& caches, std::size_t v_offset, std::size_t block_bytes,
+void copy_in_order(Caches& caches, std::size_t v_offset, std::size_t block_bytes,
                    const std::vector<std::int64_t>& pairs, const std::vector<Blocks>& blocks) {
   for (std::size_t pe = 0; pe < caches.size(); ++pe) {
     if (pairs[2 * pe + 1] != 0) {
@@ -70,14 +62,14 @@ Shape apart(int blocks, int heads, int page, int head_dim, int element_size) {
   return {Format::kApart, 1, blocks, heads, page, head_dim, element_size};
 }
 
-struct Case {
+struct PairCase {
   int pes, cores;
   Shape shape;
   int pes_a_node = 0;
   std::set<int> private_pes{};  // whose caches are private memory
 };
 
-class PairShuffleTest : public testing::TestWithParam<Case> {};
+class PairShuffleTest : public testing::TestWithParam<PairCase> {};
 
 TEST_P(PairShuffleTest, MovesExactlyTheBlocksOfTheTables) {
   const auto& [pes, cores, shape, pes_a_node, private_pes] = GetParam();
@@ -100,21 +92,24 @@ TEST_P(PairShuffleTest, MovesExactlyTheBlocksOfTheTables) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PairShuffleTest,
-                         testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1)}, Case{2, 16, apart(8, 8, 16, 16, 1)},
-                                         Case{3, 4, apart(4, 1, 8, 32, 2)}, Case{4, 2, apart(6, 3, 5, 7, 4)},
-                                         Case{5, 7, apart(7, 1, 1, 1, 1)}, Case{6, 6, apart(5, 3, 11, 37, 2)},
-                                         Case{2, 4, apart(3, 8, 128, 128, 1)}, Case{2, 6, apart(3, 7, 13, 501, 4)},
-                                         Case{1, 2, apart(4, 1, 4, 4, 4)}));
+                         testing::Values(PairCase{2, 1, apart(5, 2, 4, 16, 1)}, PairCase{2, 16, apart(8, 8, 16, 16, 1)},
+                                         PairCase{3, 4, apart(4, 1, 8, 32, 2)}, PairCase{4, 2, apart(6, 3, 5, 7, 4)},
+                                         PairCase{5, 7, apart(7, 1, 1, 1, 1)}, PairCase{6, 6, apart(5, 3, 11, 37, 2)},
+                                         PairCase{2, 4, apart(3, 8, 128, 128, 1)},
+                                         PairCase{2, 6, apart(3, 7, 13, 501, 4)},
+                                         PairCase{1, 2, apart(4, 1, 4, 4, 4)}));
 
 INSTANTIATE_TEST_SUITE_P(Nodes, PairShuffleTest,
-                         testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1), 1}, Case{3, 4, apart(4, 1, 8, 32, 2), 1},
-                                         Case{4, 2, apart(6, 3, 5, 7, 4), 2}, Case{5, 7, apart(7, 1, 1, 1, 1), 2}));
+                         testing::Values(PairCase{2, 1, apart(5, 2, 4, 16, 1), 1},
+                                         PairCase{3, 4, apart(4, 1, 8, 32, 2), 1},
+                                         PairCase{4, 2, apart(6, 3, 5, 7, 4), 2},
+                                         PairCase{5, 7, apart(7, 1, 1, 1, 1), 2}));
 
 INSTANTIATE_TEST_SUITE_P(PrivateMemory, PairShuffleTest,
-                         testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1), 0, {0, 1}},
-                                         Case{3, 4, apart(4, 1, 8, 32, 2), 0, {1}},
-                                         Case{2, 4, apart(3, 8, 128, 128, 1), 0, {1}},
-                                         Case{5, 7, apart(7, 1, 1, 1, 1), 2, {0, 3, 4}}));
+                         testing::Values(PairCase{2, 1, apart(5, 2, 4, 16, 1), 0, {0, 1}},
+                                         PairCase{3, 4, apart(4, 1, 8, 32, 2), 0, {1}},
+                                         PairCase{2, 4, apart(3, 8, 128, 128, 1), 0, {1}},
+                                         PairCase{5, 7, apart(7, 1, 1, 1, 1), 2, {0, 3, 4}}));
 
 TEST(PairTable, CountsSenders) {
   const std::vector<std::int64_t> numbers{1, 0, 0, 1, 3, 1, 2, 0, 4, 1, 6, 1, 5, 2};
@@ -122,9 +117,9 @@ TEST(PairTable, CountsSenders) {
 }
 
 TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
-  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  PlayedPes played{2, Settings{.cores = 2}, kSmall};
   const auto source = played.caches(0);
-  ASSERT_THAT(played.run({1, 0, 0, 1}, {Blocks{{2, 2, 2}, {0, 1, 3}}, Blocks{}}), kNoErrors);
+  ASSERT_THAT(played.run(kZeroSendsToOne, {Blocks{{2, 2, 2}, {0, 1, 3}}, Blocks{}}), kNoErrors);
   constexpr std::size_t kBlock = 64;
   for (const std::size_t block : {0U, 1U, 3U}) {
     EXPECT_EQ(std::memcmp(played.k(1) + kBlock * block, &source[kBlock * 2], kBlock), 0);
@@ -133,7 +128,7 @@ TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
 }
 
 TEST(PairShuffle, HasTheSameResultWhenRepeated) {
-  PlayedPes played{2, Settings{.cores = 4}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  PlayedPes played{2, Settings{.cores = 4}, kSmall};
   const std::vector<Blocks> blocks{{}, Blocks{{0, 1}, {2, 3}}};
   ASSERT_THAT(played.run({1, 1, 0, 0}, blocks), kNoErrors);
   const auto once = played.all_caches();
@@ -144,28 +139,28 @@ TEST(PairShuffle, HasTheSameResultWhenRepeated) {
 }
 
 TEST(PairShuffle, MayHaveNothingToSend) {
-  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  PlayedPes played{2, Settings{.cores = 2}, kSmall};
   const auto before = played.all_caches();
-  EXPECT_THAT(played.run({1, 0, 0, 1}, {Blocks{}, Blocks{}}), kNoErrors);
+  EXPECT_THAT(played.run(kZeroSendsToOne, {Blocks{}, Blocks{}}), kNoErrors);
   EXPECT_TRUE(played.all_caches() == before);
 }
 
 TEST(PairShuffle, IgnoresTheBlockTablesOfAPeThatDoesNotSend) {
-  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  PlayedPes played{2, Settings{.cores = 2}, kSmall};
   const auto before = played.all_caches();
   EXPECT_THAT(played.run({1, 1, 0, 1}, {Blocks{{99}, {-1}}, Blocks{{0}, {0}}}), kNoErrors);
   EXPECT_TRUE(played.all_caches() == before);
 }
 
 TEST(PairShuffle, AnIdlePeDoesNotWaitForItsPartner) {
-  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  PlayedPes played{2, Settings{.cores = 2}, kSmall};
   const std::vector<std::int64_t> pairs{1, 1, 0, 1};
   const auto table = played.table(0, pairs, {});
   EXPECT_EQ(played.run_one(0, {played.cache(0), nullptr, &table}).text, "");
 }
 
 TEST(PairShuffle, ASinglePeMayBePairedWithItself) {
-  PlayedPes played{1, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  PlayedPes played{1, Settings{.cores = 2}, kSmall};
   EXPECT_THAT(played.run({0, 1}, {Blocks{}}), kNoErrors);
 }
 

@@ -1,50 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shuffles of caches that some PEs have as private memory, which only copies of the kernel reach. Also the errors after
 // a copy that failed.
-#include <gmock/gmock.h>
-
 #include <chrono>
 #include <thread>
 #include <utility>
 
-#include "tests/unit/kv/outcomes.hpp"
-#include "tests/unit/kv/played_pes.hpp"
+#include "tests/unit/kv/shuffles.hpp"
 
 namespace {
 
-using kv_test::an_error;
-using kv_test::Blocks;
-using kv_test::Format;
-using kv_test::kNoErrors;
-using kv_test::Move;
-using kv_test::MovePlan;
-using kv_test::PlayedPes;
-using kv_test::Settings;
-using kv_test::Shape;
-using shmem::kv::Mode;
-using testing::Each;
-using testing::Field;
-using testing::HasSubstr;
+using namespace kv_test;  // NOLINT(google-build-using-namespace): what the test is about
 
-MovePlan copies(const std::vector<Move>& moves) {
-  return *MovePlan::create(moves, Mode::kCopy);
-}
-
-constexpr std::int64_t kLayers = 3;
-Shape shape(Format format) {
-  return {format, kLayers, 16, 1, 4, 16, 1};
-}
 /// Each of three PEs gives its block 0 to the next one, so that all blocks are staged.
 const std::vector<Move> kCycle{{0, 0, 1, 0}, {1, 0, 2, 0}, {2, 0, 0, 0}};
 
 TEST(PrivateShuffle, CopiesManyPiecesAtOnceAndOnlyIntoPrivateMemory) {
-  const std::pair<Format, std::size_t> pieces[] = {{Format::kApart, 2 * kLayers},
-                                                   {Format::kByLayer, 2 * kLayers},
-                                                   {Format::kInterleaved, kLayers},
-                                                   {Format::kByBlock, 1},
-                                                   {Format::kLatent, kLayers}};
-  for (const auto& [format, number] : pieces) {
-    PlayedPes played{3, Settings{}, shape(format)};
+  for (const auto& [format, number] : kPieces) {
+    PlayedPes played{3, Settings{}, layered(format)};
     played.private_caches.pes = {0, 1};
     // Two stretches to PE 1; the blocks for PE 2 and within PE 0 are copied by stores.
     ASSERT_THAT(played.run(copies({{0, 1, 1, 9}, {0, 2, 1, 10}, {0, 5, 1, 7}, {0, 3, 2, 4}, {0, 4, 0, 12}})),
@@ -60,7 +32,7 @@ TEST(PrivateShuffle, CopiesManyPiecesAtOnceAndOnlyIntoPrivateMemory) {
 }
 
 TEST(PrivateShuffle, TakesTheSyncsOfMappedMemory) {
-  PlayedPes played{3, Settings{}, shape(Format::kByLayer)};
+  PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
   played.private_caches.pes = {1};
   ASSERT_THAT(played.run(copies({{0, 0, 1, 1}})), kNoErrors);
   EXPECT_EQ(played.syncs(), 2U);
@@ -69,17 +41,14 @@ TEST(PrivateShuffle, TakesTheSyncsOfMappedMemory) {
 }
 
 TEST(PrivateShuffle, APeDoesNotCopyWhatOthersSend) {
-  PlayedPes played{2, Settings{}, shape(Format::kApart)};
+  PlayedPes played{2, Settings{}, layered(Format::kApart)};
   played.private_caches.pes = {0};  // PE 1 cannot read it
   const auto before = played.all_caches();
   bool agreed = false;
   played.after_sync = [&](int pe) {
     if (pe == 0 && !agreed) {
       agreed = true;
-      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-      while (played.in_sync() < 1 && std::chrono::steady_clock::now() < limit) {
-        std::this_thread::yield();
-      }
+      wait_until_in_sync(played, 1);
       EXPECT_TRUE(played.all_caches() == before);
     }
   };
@@ -89,7 +58,7 @@ TEST(PrivateShuffle, APeDoesNotCopyWhatOthersSend) {
 
 TEST(PrivateShuffle, ReportsOnAllPesWhichOneCouldNotCopy) {
   for (const auto& moves : {std::vector<Move>{{1, 0, 2, 1}}, kCycle}) {
-    PlayedPes played{3, Settings{}, shape(Format::kByLayer)};
+    PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
     played.private_caches.pes = {2};
     played.private_caches.failure = [](int from, int to) {
       return from == 1 && to == 2 ? std::errc::permission_denied : std::errc{};
@@ -108,7 +77,7 @@ TEST(PrivateShuffle, ReportsOnAllPesWhichOneCouldNotCopy) {
 }
 
 TEST(PrivateShuffle, NothingMoreIsCopiedAfterAFailure) {
-  PlayedPes played{3, Settings{}, shape(Format::kByLayer)};
+  PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
   played.private_caches.pes = {1, 2};
   const auto before = played.caches(2);
   played.private_caches.failure = [](int /*from*/, int to) { return to == 1 ? std::errc::bad_address : std::errc{}; };
@@ -133,17 +102,14 @@ TEST(PrivateShuffle, NothingMoreIsCopiedToTheSamePeAfterAFailure) {
 
 /// PE 0 comes out of a sync so late that PE 1 has failed in the meantime. It must not end its call before the others.
 TEST(PrivateShuffle, AFailureIsReportedAtTheSameSyncOnAllPes) {
-  PlayedPes played{3, Settings{}, shape(Format::kByLayer)};
+  PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
   played.time_limit = std::chrono::seconds{20};
   played.private_caches.pes = {2};
   played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::permission_denied; };
   int syncs = 0;
   played.after_sync = [&](int pe) {
     if (pe == 0 && ++syncs == 2) {
-      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{10};
-      while (played.in_sync() < 2 && std::chrono::steady_clock::now() < limit) {
-        std::this_thread::yield();
-      }
+      wait_until_in_sync(played, 2, std::chrono::seconds{10});
     }
   };
   const auto errors = played.run(copies(kCycle));
@@ -154,21 +120,20 @@ TEST(PrivateShuffle, AFailureIsReportedAtTheSameSyncOnAllPes) {
 }
 
 TEST(PrivateShuffle, ReportsAFailedCopyToThePartner) {
-  PlayedPes played{2, Settings{.cores = 3}, shape(Format::kApart)};
+  PlayedPes played{2, Settings{.cores = 3}, layered(Format::kApart)};
   played.private_caches.pes = {1};
-  const std::vector<std::int64_t> pairs{1, 0, 0, 1};
   const std::vector<Blocks> blocks{Blocks{{1, 3}, {9, 13}}, Blocks{}};
   played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::permission_denied; };
-  const auto errors = played.run(pairs, blocks);
+  const auto errors = played.run(kZeroSendsToOne, blocks);
   EXPECT_THAT(errors[0], an_error(std::errc::permission_denied, "sending 2 blocks to PE 1: no copies to PE 1"));
   EXPECT_THAT(errors[1], an_error(std::errc::connection_aborted,
                                   "receiving from PE 0: PE 0 gave up: Permission denied (its own message says why)"));
   played.private_caches.failure = {};
-  EXPECT_THAT(played.run(pairs, blocks), kNoErrors);
+  EXPECT_THAT(played.run(kZeroSendsToOne, blocks), kNoErrors);
 }
 
 TEST(PrivateShuffle, ReportsAFailedCopyToOtherNodes) {
-  PlayedPes played{4, Settings{}, shape(Format::kByLayer), 2};
+  PlayedPes played{4, Settings{}, layered(Format::kByLayer), 2};
   played.private_caches.pes = {1};
   played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::permission_denied; };
   const auto errors = played.run(copies({{0, 0, 1, 1}, {0, 0, 3, 1}}));

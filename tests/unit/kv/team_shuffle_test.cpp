@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of moves carried out by threads that simulate PEs, compared with a model that first copies all blocks and then
 // writes them to their destinations.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -10,23 +8,11 @@
 #include <thread>
 
 #include "tests/support/sanitized.hpp"
-#include "tests/unit/kv/outcomes.hpp"
-#include "tests/unit/kv/played_pes.hpp"
+#include "tests/unit/kv/shuffles.hpp"
 
 namespace {
 
-using kv_test::an_error;
-using kv_test::Format;
-using kv_test::kNoErrors;
-using kv_test::Move;
-using kv_test::MovePlan;
-using kv_test::PlayedPes;
-using kv_test::Settings;
-using kv_test::Shape;
-using shmem::kv::Mode;
-using testing::Each;
-
-using Caches = std::vector<std::vector<std::byte>>;
+using namespace kv_test;  // NOLINT(google-build-using-namespace): what the test is about
 
 /// The index of byte `byte` of the K (or V) part of a block in the result of PlayedPes::caches.
 std::size_t place_of(const Shape& s, std::size_t v_begin, std::int64_t layer, bool v, std::int64_t block,
@@ -106,7 +92,7 @@ std::vector<Move> random_moves(int pes, std::int64_t blocks, Mode mode, std::mt1
   return moves;
 }
 
-struct Case {
+struct TeamCase {
   int pes;
   Settings settings;
   Shape shape;
@@ -114,7 +100,7 @@ struct Case {
   std::set<int> private_pes{};  // whose caches are private memory
 };
 
-class TeamShuffleTest : public testing::TestWithParam<Case> {};
+class TeamShuffleTest : public testing::TestWithParam<TeamCase> {};
 
 TEST_P(TeamShuffleTest, DoesExactlyTheMovesAsIfAllAtOnce) {
   const auto& [pes, settings, shape, pes_a_node, private_pes] = GetParam();
@@ -132,34 +118,34 @@ TEST_P(TeamShuffleTest, DoesExactlyTheMovesAsIfAllAtOnce) {
   }
 }
 
-using shmem::kv::Path;
-INSTANTIATE_TEST_SUITE_P(Shapes, TeamShuffleTest,
-                         testing::Values(Case{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 1, 5, 2, 4, 16, 1}},
-                                         Case{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}},
-                                         Case{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}},
-                                         Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}},
-                                         Case{5, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}},
-                                         Case{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}},
-                                         Case{2, {2, Path::kScratch, 100'000}, {Format::kApart, 1, 4, 8, 64, 130, 1}}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, TeamShuffleTest,
+    testing::Values(TeamCase{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 1, 5, 2, 4, 16, 1}},
+                    TeamCase{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}},
+                    TeamCase{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}},
+                    TeamCase{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}},
+                    TeamCase{5, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}},
+                    TeamCase{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}},
+                    TeamCase{2, {2, Path::kScratch, 100'000}, {Format::kApart, 1, 4, 8, 64, 130, 1}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Nodes, TeamShuffleTest,
-    testing::Values(Case{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 2, 5, 2, 4, 16, 1}, 1},
-                    Case{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}, 1},
-                    Case{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 2},
-                    Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 2},
-                    Case{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2}));
+    testing::Values(TeamCase{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 2, 5, 2, 4, 16, 1}, 1},
+                    TeamCase{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}, 1},
+                    TeamCase{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 2},
+                    TeamCase{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 2},
+                    TeamCase{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2}));
 
 INSTANTIATE_TEST_SUITE_P(
     PrivateMemory, TeamShuffleTest,
-    testing::Values(Case{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 2, 5, 2, 4, 16, 1}, 0, {0, 1}},
-                    Case{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}, 0, {1}},
-                    Case{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 0, {0, 3}},
-                    Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 0, {0, 1, 2}},
-                    Case{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}, 0, {0}},
-                    Case{3, {2, Path::kAuto, 1 << 20}, {Format::kApart, 40, 9, 1, 3, 3, 1}, 0, {0, 2}},
-                    Case{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2, {0, 2, 3}},
-                    Case{4, {2, Path::kAuto, 1}, {Format::kApart, 3, 4, 3, 5, 7, 2}, 2, {0, 1, 2, 3}}));
+    testing::Values(TeamCase{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 2, 5, 2, 4, 16, 1}, 0, {0, 1}},
+                    TeamCase{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}, 0, {1}},
+                    TeamCase{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 0, {0, 3}},
+                    TeamCase{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 0, {0, 1, 2}},
+                    TeamCase{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}, 0, {0}},
+                    TeamCase{3, {2, Path::kAuto, 1 << 20}, {Format::kApart, 40, 9, 1, 3, 3, 1}, 0, {0, 2}},
+                    TeamCase{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2, {0, 2, 3}},
+                    TeamCase{4, {2, Path::kAuto, 1}, {Format::kApart, 3, 4, 3, 5, 7, 2}, 2, {0, 1, 2, 3}}));
 
 /// The cores that take part in a copy.
 std::set<int> cores_at_work(shmem::kv::Copier& copier, std::size_t bytes) {
@@ -186,8 +172,8 @@ TEST(Copier, UsesOtherCoresForMuchWorkUnlessLimitedToOne) {
 
 class TeamShuffle : public testing::Test {
  protected:
-  std::vector<shmem::Error> run(const std::vector<Move>& moves, const PlayedPes::Change& change = {}) {
-    return played_.run(*MovePlan::create(moves, Mode::kCopy), change);
+  std::vector<shmem::Error> run(const std::vector<Move>& moves, const Change& change = {}) {
+    return played_.run(copies(moves), change);
   }
   void expect_nothing_moved_and_works_again() {
     EXPECT_TRUE(played_.all_caches() == before_);
@@ -227,10 +213,7 @@ TEST_F(TeamShuffle, ReceiversCopyBlocksThatTheirSendersHaveNotStarted) {
     if (pe == 0 && !agreed) {
       agreed = true;
       // The sender does nothing until the receivers have reached the last sync.
-      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-      while (played_.in_sync() < 2 && std::chrono::steady_clock::now() < limit) {
-        std::this_thread::yield();
-      }
+      wait_until_in_sync(played_, 2);
       copied = played_.all_caches() == expected;
     }
   };
@@ -241,8 +224,8 @@ TEST_F(TeamShuffle, ReceiversCopyBlocksThatTheirSendersHaveNotStarted) {
 
 TEST_F(TeamShuffle, AnotherPlanOnOnePeIsReportedOnAll) {
   for (const std::vector<Move>& moves : {std::vector<Move>{}, {{0, 0, 1, 2}}, {{0, 0, 1, 1}, {0, 1, 1, 2}}}) {
-    const auto other = *MovePlan::create(moves, Mode::kCopy);
-    EXPECT_THAT(run({{0, 0, 1, 1}}, [&](int pe, PlayedPes::Call& call) { call.list = pe == 2 ? &other : call.list; }),
+    const auto other = copies(moves);
+    EXPECT_THAT(run({{0, 0, 1, 1}}, [&](int pe, Call& call) { call.list = pe == 2 ? &other : call.list; }),
                 Each(an_error(std::errc::invalid_argument, "PE 2 has another plan than PE 0; nothing has moved")));
     expect_nothing_moved_and_works_again();
   }
@@ -251,7 +234,7 @@ TEST_F(TeamShuffle, AnotherPlanOnOnePeIsReportedOnAll) {
 TEST_F(TeamShuffle, AnotherCacheOnOnePeIsReportedOnAll) {
   const auto expect_difference = [&](const std::function<void(shmem::kv::Cache&)>& change) {
     EXPECT_THAT(run({{0, 0, 1, 1}},
-                    [&](int pe, PlayedPes::Call& call) {
+                    [&](int pe, Call& call) {
                       if (pe == 1) {
                         change(call.cache);
                       }
@@ -275,9 +258,9 @@ TEST_F(TeamShuffle, AnotherCacheOnOnePeIsReportedOnAll) {
 }
 
 TEST_F(TeamShuffle, InvalidArgumentsOnOnePeAreReportedOnAll) {
-  const auto expect_failure = [&](const std::string& text, const PlayedPes::Change& spoil,
+  const auto expect_failure = [&](const std::string& text, const Change& spoil,
                                   const std::vector<Move>& moves = {{0, 0, 1, 1}}) {
-    const auto errors = run(moves, [&](int pe, PlayedPes::Call& call) {
+    const auto errors = run(moves, [&](int pe, Call& call) {
       if (pe == 1) {
         spoil(pe, call);
       }
@@ -307,7 +290,7 @@ TEST_F(TeamShuffle, AnInvalidBlockOrPeIsReportedOnAll) {
 
 TEST_F(TeamShuffle, APeThatDoesNotComeEndsTheCall) {
   played_.time_limit = std::chrono::milliseconds{20};
-  const auto plan = *MovePlan::create(std::vector<Move>{{0, 0, 1, 1}}, Mode::kCopy);
+  const auto plan = copies({{0, 0, 1, 1}});
   EXPECT_THAT(played_.run_one(0, {played_.cache(0), &plan, nullptr}),
               an_error(std::errc::timed_out, "kv_shuffle: PE 0, call 1: a PE did not arrive"));
   EXPECT_TRUE(played_.all_caches() == before_);

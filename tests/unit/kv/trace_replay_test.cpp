@@ -19,7 +19,6 @@ using kv_program::WindowDealer;
 using kv_test::imbalance;
 using kv_test::OwnedSequence;
 using kv_test::tokens_of;
-using shmem::kv::Geometry;
 using shmem::kv::Planner;
 using shmem::kv::Planning;
 
@@ -72,7 +71,7 @@ Result plan_window(const PageTables& tables, const Planning& planning) {
 
 class TraceReplay : public testing::TestWithParam<int> {
  protected:
-  void replay(const std::string& file, const Geometry& geometry) {
+  void replay(const std::string& file, const shmem::kv::Geometry& geometry) {
     const std::string path = test_support::public_trace(file);
     if (!std::filesystem::exists(path)) {
       GTEST_SKIP() << path << test_support::kNoTrace;
