@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One of four PEs that make each invalid call, one after the other. With an argument: calls that fail after a timeout.
 //
-//   kv_bad_calls_pe [late | late-pairs | late-sender-pairs | once-more | once-more-pairs | mixed]
+//   kv_pes bad_calls [late | late-pairs | late-sender-pairs | once-more | once-more-pairs | mixed]
 #include "tests/integration/kv/kv_bad_calls.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "tests/integration/kv/kv_pes.hpp"
 
 namespace kv_test {
 namespace {
@@ -375,7 +377,7 @@ void when_timed_out(Bench& bench, const std::string& how) {
 
 }  // namespace kv_test
 
-int main(int argc, char** argv) {
+int kv_bad_calls::run(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   shmem_init();
   if (shmem_n_pes() != kv_test::kPes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invalid calls of kv_shuffle between real PEs: reported on all of them, with nothing moved (kv_bad_calls_pe).
+// Invalid calls of kv_shuffle between real PEs: reported on all of them, with nothing moved (kv_pes bad_calls).
 #include <gmock/gmock.h>
 
 #include <cerrno>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
   for (const char* gba : {"off", "fake"}) {
     // SHMEM_DEBUG makes the library check its own calls too.
-    const Outcome outcome = test_support::run(oshrun(4, gba, {test_program("kv_bad_calls_pe")}),
+    const Outcome outcome = test_support::run(oshrun(4, gba, {test_program("kv_pes"), "bad_calls"}),
                                               {*gba == 'o' ? "SHMEM_DEBUG=1" : "SHMEM_DEBUG=0"}, Seconds{120});
     EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
     for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
@@ -31,7 +31,7 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
   if (!kv_test::has_network()) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";
   }
-  const auto program = kv_test::on_nodes(2, {test_program("kv_bad_calls_pe")});
+  const auto program = kv_test::on_nodes(2, {test_program("kv_pes"), "bad_calls"});
   const Outcome outcome = test_support::run(oshrun(4, "off", program), {}, Seconds{120});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
@@ -40,13 +40,13 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
 }
 
 TEST(KvBadCalls, CopiesIntoUnmappedPrivateMemoryAreReportedOnAllPes) {
-  const Outcome outcome = test_support::run(oshrun(3, "off", {test_program("kv_private_pe")}), {}, Seconds{60});
+  const Outcome outcome = test_support::run(oshrun(3, "off", {test_program("kv_pes"), "private"}), {}, Seconds{60});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
 }
 
 /// All PEs end, although only SHMEM_BARRIER_TIMEOUT limits their waits.
 Outcome when_timed_out(const char* how) {
-  Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_bad_calls_pe"), how}),
+  Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_pes"), "bad_calls", how}),
                                       {"SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
   for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
     EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": over\n"));

@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/integration/kv/kv_pes.hpp"
 #include "tests/unit/kv/http_client.hpp"
 
+namespace kv_calls {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
@@ -191,7 +193,7 @@ void call(Pe& pe, const std::string& how) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   shmem_init();
   Pe pe;
@@ -209,3 +211,5 @@ int main(int argc, char** argv) {
   shmem_finalize();
   return good ? 0 : 1;
 }
+
+}  // namespace kv_calls

@@ -15,8 +15,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 Outcome run_pes(const std::string& how, const std::vector<std::string>& environment = {}) {
-  std::vector<std::string> command{test_support::program("oshrun"),          "-n", "2", "--gba", "off",
-                                   test_support::test_program("kv_calls_pe")};
+  std::vector<std::string> command{test_support::program("oshrun"),      "-n",   "2", "--gba", "off",
+                                   test_support::test_program("kv_pes"), "calls"};
   if (!how.empty()) {
     command.push_back(how);
   }

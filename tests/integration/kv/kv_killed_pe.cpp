@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that is killed while it shuffles, or one that must get an error and keep blocks that the plan does not write.
 //
-//   kv_killed_pe copy|move|cycle|pairs|phases VICTIM PERMILLE [private|mixed]
+//   kv_pes killed copy|move|cycle|pairs|phases VICTIM PERMILLE [private|mixed]
 //
 // VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before. With a fourth argument caches
 // are in registered memory, which is private to the processes of all PEs, or of every second one.
@@ -15,8 +15,10 @@
 #include <thread>
 
 #include "tests/integration/kv/kv_objects.hpp"
+#include "tests/integration/kv/kv_pes.hpp"
 #include "tests/integration/shmem/registered_memory.hpp"
 
+namespace kv_killed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -180,7 +182,7 @@ void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) 
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc != 4 && argc != 5) {
     return 2;
   }
@@ -222,3 +224,5 @@ int main(int argc, char** argv) {
   shmem_finalize();
   return 0;
 }
+
+}  // namespace kv_killed

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::array kKinds{"copy", "move", "cycle", "pairs", "phases"};
 constexpr int kPes = 4;
+const std::string kProcesses("kv_pes\0killed", 13);  // in their command lines, as /proc has these
 
 /// How many survivors got an error, because they had not finished before.
 int survivors_that_heard(const std::string& output) {
@@ -27,12 +28,13 @@ int survivors_that_heard(const std::string& output) {
 }
 
 /// One job in which a PE is killed. Returns how many of the others got an error.
-/// `memory`: "" or the program's fourth argument.
+/// `memory`: "" or the program's last argument.
 int kill_one(const std::string& kind, int victim, const std::string& permille, const std::string& gba,
              int pes_a_node = 0, const std::string& memory = "") {
   SCOPED_TRACE(testing::Message() << kind << ", PE " << victim << " after " << permille << " permille, " << pes_a_node
                                   << " PEs on a node " << memory);
-  std::vector<std::string> program{test_support::test_program("kv_killed_pe"), kind, std::to_string(victim), permille};
+  std::vector<std::string> program{test_support::test_program("kv_pes"), "killed", kind, std::to_string(victim),
+                                   permille};
   if (!memory.empty()) {
     program.push_back(memory);
   }
@@ -69,7 +71,7 @@ TEST(KvKilled, TheOthersGetAnErrorAndTheirOtherBlocksAreIntact) {
                       std::to_string(random() % 1200), i % 3 == 0 ? "fake" : "off");
   }
   EXPECT_GT(heard, kills / 2);
-  EXPECT_TRUE(test_support::none_matching("kv_killed_pe"));
+  EXPECT_TRUE(test_support::none_matching(kProcesses));
 }
 
 TEST(KvKilled, TheOthersGetAnErrorWithPrivateMemory) {
@@ -81,7 +83,7 @@ TEST(KvKilled, TheOthersGetAnErrorWithPrivateMemory) {
                       std::to_string(random() % 1200), "off", 0, i % 2 == 0 ? "private" : "mixed");
   }
   EXPECT_GT(heard, kills / 2);
-  EXPECT_TRUE(test_support::none_matching("kv_killed_pe"));
+  EXPECT_TRUE(test_support::none_matching(kProcesses));
 }
 
 TEST(KvKilled, PesOfOtherNodesGetAnError) {
@@ -98,7 +100,7 @@ TEST(KvKilled, PesOfOtherNodesGetAnError) {
                       i % 2 == 0 ? 2 : 1);
   }
   EXPECT_GT(heard, 0);
-  EXPECT_TRUE(test_support::none_matching("kv_killed_pe"));
+  EXPECT_TRUE(test_support::none_matching(kProcesses));
 }
 
 }  // namespace

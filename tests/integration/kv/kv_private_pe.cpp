@@ -2,7 +2,7 @@
 // Caches in registered memory whose K and V are memory of different kinds, and a PE that unmaps its private memory: the
 // copies into it fail, and all PEs get an error that says so.
 //
-//   kv_private_pe
+//   kv_pes private
 #include <sys/mman.h>
 
 #include <array>
@@ -10,8 +10,10 @@
 #include <string_view>
 
 #include "tests/integration/kv/kv_objects.hpp"
+#include "tests/integration/kv/kv_pes.hpp"
 #include "tests/integration/shmem/registered_memory.hpp"
 
+namespace kv_private {
 namespace {
 
 using registered::me;
@@ -88,7 +90,7 @@ void unmapped() {
 
 }  // namespace
 
-int main() {
+int run(int /*argc*/, char** /*argv*/) {
   shmemx_set_errors_return(1);
   shmem_init();
   separate_kinds();
@@ -99,3 +101,5 @@ int main() {
   shmem_finalize();
   return failures == 0 ? 0 : 1;
 }
+
+}  // namespace kv_private

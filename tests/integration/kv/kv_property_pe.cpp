@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random shuffles, each compared with the model: every byte of every cache and of the memory around them.
 //
-//   kv_property_pe SEED CASES BYTES [private|mixed]
+//   kv_pes property SEED CASES BYTES [private|mixed]
 //
 // BYTES: about what the caches of all PEs take together. With a fourth argument they are in registered memory, which is
 // private to the processes of all PEs, or of every second one.
@@ -12,8 +12,10 @@
 #include <thread>
 
 #include "tests/integration/kv/kv_objects.hpp"
+#include "tests/integration/kv/kv_pes.hpp"
 #include "tests/integration/shmem/registered_memory.hpp"
 
+namespace kv_property {
 namespace {
 
 using kv_model::Caches;
@@ -344,7 +346,7 @@ class Room {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc != 4 && argc != 5) {
     return 2;
   }
@@ -367,3 +369,5 @@ int main(int argc, char** argv) {
   shmem_finalize();
   return 0;
 }
+
+}  // namespace kv_property

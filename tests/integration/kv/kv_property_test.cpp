@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random shuffles between real PEs against a model that shares no code with the library: kv_property_pe.
+// Random shuffles between real PEs against a model that shares no code with the library: kv_pes property.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,13 +13,13 @@ namespace {
 
 using test_support::repeats;
 
-/// A failure prints its seed: `oshrun -n PES kv_property_pe SEED CASES BYTES` repeats it. `pes_a_node`: 0 for one node.
-/// `memory`: "" or the program's fourth argument.
+/// A failure prints its seed: `oshrun -n PES kv_pes property SEED CASES BYTES` repeats it. `pes_a_node`: 0: one node.
+/// `memory`: "" or the program's last argument.
 void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes, int pes_a_node = 0,
                   const std::string& memory = "") {
   const std::string seed = std::to_string(std::random_device{}());
   const int count = test_support::kSanitized ? (cases + 3) / 4 : cases;
-  std::vector<std::string> program{test_support::test_program("kv_property_pe"), seed, std::to_string(count),
+  std::vector<std::string> program{test_support::test_program("kv_pes"), "property", seed, std::to_string(count),
                                    std::to_string(bytes)};
   if (!memory.empty()) {
     program.push_back(memory);
@@ -29,8 +29,8 @@ void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes,
   }
   const auto outcome =
       test_support::run(test_support::oshrun(pes, gba, program), {}, test_support::Seconds{repeats(200, 3600)});
-  EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes << " "
-                                    << memory << "\n"
+  EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_pes property " << seed << " " << count << " " << bytes
+                                    << " " << memory << "\n"
                                     << outcome.output;
   for (int pe = 0; pe < pes; ++pe) {
     EXPECT_NE(outcome.output.find("PE " + std::to_string(pe) + ": right\n"), std::string::npos);

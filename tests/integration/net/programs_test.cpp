@@ -85,9 +85,9 @@ std::vector<Program> all_programs() {
       {{"ascend_allgather_pes", "FILE"}, "", 0, kInSoak},
       {{"ascend_fragments_pes", "nodes"}},
       {{"ascend_kv_shuffle_pes", "FILE", "16", "3", "5", "7"}, "", 0, kInSoak},
-      {{"kv_calls_pe"}, "PE 0: works", 0, true, 2},
-      {{"kv_bad_calls_pe"}, "PE 0: 0 wrong", 0, true, 4},
-      {{"kv_property_pe", "1", "4", "400000"}, "PE 0: right"},
+      {{"kv_pes", "calls"}, "PE 0: works", 0, true, 2},
+      {{"kv_pes", "bad_calls"}, "PE 0: 0 wrong", 0, true, 4},
+      {{"kv_pes", "property", "1", "4", "400000"}, "PE 0: right"},
       {{"bin/kv_shuffle", "--check", "--rounds", "2"}, "kv_shuffle: PASS"},
   };
   for (const char* area :
