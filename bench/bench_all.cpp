@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All figures in one run, each compared with the raw speed of the machine at that moment.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -14,6 +13,7 @@
 
 #include "bench/device_figures.hpp"
 #include "bench/jobs.hpp"
+#include "bench/options.hpp"
 
 namespace bench {
 namespace {
@@ -158,15 +158,13 @@ int run_all() {
   return good ? 0 : 1;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures the device and libshmem on one node. Takes some minutes.", "bench_all");
-  CLI11_PARSE(app, argc, argv);
-  return run_all();
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_all", argc, argv, bench::run);
+  return bench::run_program({.name = "bench_all",
+                             .description = "Measures the device and libshmem on one node. Takes some minutes.",
+                             .options = {},
+                             .run = bench::run_all},
+                            argc, argv);
 }

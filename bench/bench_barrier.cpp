@@ -2,13 +2,13 @@
 // Barriers of every algorithm in one run, compared with those of Open MPI if it is installed.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iterator>
 
 #include "bench/jobs.hpp"
+#include "bench/options.hpp"
 #include "shmem/config/barrier_choice.hpp"
 
 namespace bench {
@@ -82,20 +82,18 @@ int run_all(const std::vector<int>& sizes, const std::string& svg) {
   return good ? 0 : 1;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures barriers of every algorithm, and of Open MPI if it is installed, for each number of PEs.",
-               "bench_barrier");
-  std::vector<int> sizes{2, 4, 8, 16, 64};
-  std::string svg;
-  app.add_option("PES", sizes, "numbers of PEs")->check(CLI::Range(2, 16384))->capture_default_str();
-  app.add_option("--svg", svg, "write a chart of the medians to this file");
-  CLI11_PARSE(app, argc, argv);
-  return run_all(sizes, svg);
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_barrier", argc, argv, bench::run);
+  std::vector<int> sizes{2, 4, 8, 16, 64};
+  std::string svg;
+  return bench::run_program(
+      {.name = "bench_barrier",
+       .description =
+           "Measures barriers of every algorithm, and of Open MPI if it is installed, for each number of PEs.",
+       .options = {{"PES", &sizes, "numbers of PEs", {{2, 16384}}},
+                   {"--svg", &svg, "write a chart of the medians to this file"}},
+       .run = [&] { return bench::run_all(sizes, svg); }},
+      argc, argv);
 }

@@ -3,7 +3,6 @@
 // and with figures that others have published for blocks of these sizes.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -12,6 +11,7 @@
 
 #include "base/size_text.hpp"
 #include "bench/jobs.hpp"
+#include "bench/options.hpp"
 #include "bench/ucx.hpp"
 
 namespace bench {
@@ -151,19 +151,7 @@ void draw(const std::vector<Row>& rows, const std::string& file) {
   write_svg(file, {speeds, times});
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures pulls of an exchange, compared with memcpy, UCX and published figures.", "bench_exchange");
-  Settings settings;
-  app.add_option("--repeats", settings.repeats, "measurements of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--sizes", settings.sizes, "bytes of a block")->delimiter(',')->capture_default_str();
-  app.add_option("--svg", settings.svg, "write a chart to this file");
-  app.add_flag("--alone", settings.alone, "without UCX");
-  CLI11_PARSE(app, argc, argv);
-  if (!has_two_processors()) {
-    return kSkipped;
-  }
+int run(const Settings& settings) {
   std::printf(
       "Medians of %d repeats; load of the machine %.1f. 32 MiB of blocks are pulled with one call, and right before\n"
       "copied by memcpy within a process; ratio: of the two speeds, median. Unsealed: pulls of blocks in a memfd that\n"
@@ -188,5 +176,15 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_exchange", argc, argv, bench::run);
+  bench::Settings settings;
+  return bench::run_program(
+      {.name = "bench_exchange",
+       .description = "Measures pulls of an exchange, compared with memcpy, UCX and published figures.",
+       .options = {{"--repeats", &settings.repeats, "measurements of each", {{1, 1000}}},
+                   {"--sizes", &settings.sizes, "bytes of a block"},
+                   {"--svg", &settings.svg, "write a chart to this file"},
+                   {"--alone", &settings.alone, "without UCX"}},
+       .run = [&] { return bench::run(settings); },
+       .needs_two_processors = true},
+      argc, argv);
 }

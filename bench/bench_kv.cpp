@@ -3,7 +3,6 @@
 // UCX and Open MPI if they are installed.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -13,6 +12,7 @@
 #include "bench/jobs.hpp"
 #include "bench/kv_cache.hpp"
 #include "bench/measure.hpp"
+#include "bench/options.hpp"
 #include "bench/ucx.hpp"
 #include "bench/worker.hpp"
 
@@ -217,29 +217,7 @@ class Bench {
   bool good_ = true;
 };
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures kv_shuffle, compared with memcpy, and with UCX and Open MPI if they are installed.",
-               "bench_kv");
-  Settings settings;
-  app.add_option("--repeats", settings.repeats, "measurements of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--cores", settings.cores, "threads of a PE that copy")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  app.add_option("--mebibytes", settings.mebibytes, "data that a PE sends in one shuffle of many blocks")
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
-  app.add_option("--path", settings.path, "how the cores copy")
-      ->check(CLI::IsMember({"auto", "direct", "scratch"}))
-      ->capture_default_str();
-  app.add_option("--svg", settings.svg, "write a chart of the speeds to this file");
-  app.add_flag("--alone", settings.alone, "libshmem and memcpy only");
-  CLI11_PARSE(app, argc, argv);
-  if (!has_two_processors()) {
-    return kSkipped;
-  }
+int run(const Settings& settings) {
   std::printf(
       "GB/s (10^9 bytes per second), best and median of %d repeats. The time of a shuffle begins when both PEs call\n"
       "it and ends when all blocks have arrived; it includes waking other threads. memcpy: the same blocks to the\n"
@@ -256,5 +234,18 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_kv", argc, argv, bench::run);
+  bench::Settings settings;
+  return bench::run_program(
+      {.name = "bench_kv",
+       .description = "Measures kv_shuffle, compared with memcpy, and with UCX and Open MPI if they are installed.",
+       .options =
+           {{"--repeats", &settings.repeats, "measurements of each", {{1, 1000}}},
+            {"--cores", &settings.cores, "threads of a PE that copy", {{1, 256}}},
+            {"--mebibytes", &settings.mebibytes, "data that a PE sends in one shuffle of many blocks", {{2, 4096}}},
+            {"--path", &settings.path, "how the cores copy", {}, {"auto", "direct", "scratch"}},
+            {"--svg", &settings.svg, "write a chart of the speeds to this file"},
+            {"--alone", &settings.alone, "libshmem and memcpy only"}},
+       .run = [&] { return bench::run(settings); },
+       .needs_two_processors = true},
+      argc, argv);
 }

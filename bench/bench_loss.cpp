@@ -2,9 +2,6 @@
 // The cost of losing the device: the time from the loss to the end of the barrier that is open then (a killed device is
 // lost when its process has ended), the longest barrier from the loss until the device is used again, and the time from
 // the return of a device until it is used. On one node, and on two nodes, which are environments on this machine.
-//
-//   bench_loss [--repeats N] [--pes N] [--away SECONDS] [--pause MICROSECONDS] [--trace] [--check]
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +18,7 @@
 
 #include "base/temp_folder.hpp"
 #include "bench/jobs.hpp"
+#include "bench/options.hpp"
 
 namespace bench {
 namespace {
@@ -257,16 +255,7 @@ bool measure(const Settings& settings, int nodes, Loss how) {
   return open_ok && back_ok;
 }
 
-int run(int argc, char** argv) {
-  Settings settings;
-  CLI::App app("Measures the cost of losing the device.");
-  app.add_option("--repeats", settings.repeats, "losses of each kind");
-  app.add_option("--pes", settings.pes, "PEs of the job");
-  app.add_option("--away", settings.away, "seconds from the loss to the return of the device");
-  app.add_option("--pause", settings.pause, "microseconds by which PE 0 is late in each barrier");
-  app.add_flag("--trace", settings.trace, "print each long barrier");
-  app.add_flag("--check", settings.check, "fail if the least time of a kind is too long");
-  CLI11_PARSE(app, argc, argv);
+int run(const Settings& settings) {
   std::printf("%d PEs on %d processors, load %.1f; seconds, median (most)\n", settings.pes, own_processors(),
               load_of_machine());
   std::printf("the device is...  open barrier     any barrier      in use again\n");
@@ -283,10 +272,16 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  try {
-    return bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_loss: %s\n", error.what());
-    return 1;
-  }
+  bench::Settings settings;
+  return bench::run_program(
+      {.name = "bench_loss",
+       .description = "Measures the cost of losing the device.",
+       .options = {{"--repeats", &settings.repeats, "losses of each kind"},
+                   {"--pes", &settings.pes, "PEs of the job"},
+                   {"--away", &settings.away, "seconds from the loss to the return of the device"},
+                   {"--pause", &settings.pause, "microseconds by which PE 0 is late in each barrier"},
+                   {"--trace", &settings.trace, "print each long barrier"},
+                   {"--check", &settings.check, "fail if the least time of a kind is too long"}},
+       .run = [&] { return bench::run(settings); }},
+      argc, argv);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts, gets and collective calls between hosts, which are network namespaces of this machine: Open MPI's OpenSHMEM and
 // MPI, libshmem, and ucx_perftest as the limit, in turn over the same network.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -12,6 +11,7 @@
 
 #include "bench/jobs.hpp"
 #include "bench/measure.hpp"
+#include "bench/options.hpp"
 #include "bench/ucx.hpp"
 #include "bench/worker.hpp"
 #include "tests/support/hosts.hpp"
@@ -298,6 +298,16 @@ class Bench {
   nlohmann::json json_{{"results", nlohmann::json::array()}};
 };
 
+/// What is wrong with the text of a shape, or "".
+std::string wrong_shape(const std::string& text) {
+  try {
+    shape_of(text);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
 constexpr const char* kWhatItShows =
     "Hosts are network namespaces of this machine, joined by a bridge: packets go through its kernel and are copied\n"
     "by its processors, which also run the processes of all nodes. With more nodes than processors the figures depend\n"
@@ -307,29 +317,9 @@ constexpr const char* kWhatItShows =
     "message). The size of fcollect and alltoall is that of one block; broadcasts come from all processes in turn. If\n"
     "there are more processes than processors, Open MPI is told to yield.\n";
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures puts, gets and collective calls between hosts that are network namespaces.", "bench_net");
-  Settings settings;
-  app.add_option("NODES", settings.nodes, "nodes of collective calls, or NODESxPROCESSES")
-      ->check([](const std::string& text) {
-        try {
-          shape_of(text);
-        } catch (const std::exception& error) {
-          return std::string(error.what());
-        }
-        return std::string{};
-      })
-      ->capture_default_str();
-  app.add_option("--repeats", settings.repeats, "measurements of each in a job")->check(CLI::Range(1, 1000));
-  app.add_option("--turns", settings.turns, "jobs of each library")->check(CLI::Range(1, 1000));
-  app.add_flag("--alone", settings.alone, "libshmem and UCX only");
-  app.add_option("--json", settings.json, "also write the results to this file");
-  CLI11_PARSE(app, argc, argv);
+int run(const Settings& settings) {
   if (const auto missing = Hosts::missing()) {
     std::printf("%s\n", missing->c_str());
-    return kSkipped;
-  }
-  if (!has_two_processors()) {
     return kSkipped;
   }
   std::printf("%s", kWhatItShows);
@@ -340,5 +330,17 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_net", argc, argv, bench::run);
+  bench::Settings settings;
+  return bench::run_program(
+      {.name = "bench_net",
+       .description = "Measures puts, gets and collective calls between hosts that are network namespaces.",
+       .options =
+           {{"NODES", &settings.nodes, "nodes of collective calls, or NODESxPROCESSES", {}, {}, bench::wrong_shape},
+            {"--repeats", &settings.repeats, "measurements of each in a job", {{1, 1000}}},
+            {"--turns", &settings.turns, "jobs of each library", {{1, 1000}}},
+            {"--alone", &settings.alone, "libshmem and UCX only"},
+            {"--json", &settings.json, "also write the results to this file"}},
+       .run = [&] { return bench::run(settings); },
+       .needs_two_processors = true},
+      argc, argv);
 }

@@ -3,7 +3,6 @@
 // turn, so that changes of the machine's speed affect all of them.
 #include <stdlib.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -11,6 +10,7 @@
 #include "bench/fake_device.hpp"
 #include "bench/jobs.hpp"
 #include "bench/measure.hpp"
+#include "bench/options.hpp"
 #include "gba/gba.h"
 
 namespace bench {
@@ -123,24 +123,18 @@ int run_all(const std::vector<int>& sizes, int rounds) {
   return 0;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Measures MPI_Barrier, and communicators that do no barrier, with and without the component coll/gba, for each "
-      "number of processes.",
-      "bench_openmpi");
-  std::vector<int> sizes{2, 4, 8};
-  int rounds = 5;
-  app.add_option("PROCESSES", sizes, "numbers of processes")->check(CLI::Range(2, 708))->capture_default_str();
-  app.add_option("--repeats", rounds, "jobs of each kind; each measures nine times")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  return run_all(sizes, rounds);
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_openmpi", argc, argv, bench::run);
+  std::vector<int> sizes{2, 4, 8};
+  int rounds = 5;
+  return bench::run_program(
+      {.name = "bench_openmpi",
+       .description = "Measures MPI_Barrier, and communicators that do no barrier, with and without the component "
+                      "coll/gba, for each number of processes.",
+       .options = {{"PROCESSES", &sizes, "numbers of processes", {{2, 708}}},
+                   {"--repeats", &rounds, "jobs of each kind; each measures nine times", {{1, 1000}}}},
+       .run = [&] { return bench::run_all(sizes, rounds); }},
+      argc, argv);
 }

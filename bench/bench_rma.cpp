@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Remote memory access, atomics and collectives in one run, compared with the machine's limits, and with Open MPI's
 // OpenSHMEM and UCX if they are installed.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -10,6 +9,7 @@
 
 #include "bench/jobs.hpp"
 #include "bench/measure.hpp"
+#include "bench/options.hpp"
 #include "bench/ucx.hpp"
 
 namespace bench {
@@ -245,22 +245,7 @@ class Bench {
   bool good_ = true;
 };
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures puts, gets, atomics and collectives, and those of Open MPI's OpenSHMEM and UCX if installed.",
-               "bench_rma");
-  Settings settings;
-  app.add_option("PES", settings.pes, "numbers of PEs for collectives")
-      ->check(CLI::Range(2, 16384))
-      ->capture_default_str();
-  app.add_option("--repeats", settings.repeats, "measurements of each")->check(CLI::Range(1, 1000));
-  app.add_option("--svg", settings.svg, "write a chart of puts and gets over their sizes to this file");
-  app.add_option("--svg-collectives", settings.svg_of_collectives,
-                 "write a chart of the collectives' speed relative to Open MPI's to this file");
-  app.add_flag("--alone", settings.alone, "libshmem only");
-  CLI11_PARSE(app, argc, argv);
-  if (!has_two_processors()) {
-    return kSkipped;
-  }
+int run(const Settings& settings) {
   std::printf(
       "Nanoseconds per call in a series of calls, least and median of %d repeats. \"plain\": measured in the same "
       "run,\n"
@@ -274,5 +259,18 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_rma", argc, argv, bench::run);
+  bench::Settings settings;
+  return bench::run_program(
+      {.name = "bench_rma",
+       .description =
+           "Measures puts, gets, atomics and collectives, and those of Open MPI's OpenSHMEM and UCX if installed.",
+       .options = {{"PES", &settings.pes, "numbers of PEs for collectives", {{2, 16384}}},
+                   {"--repeats", &settings.repeats, "measurements of each", {{1, 1000}}},
+                   {"--svg", &settings.svg, "write a chart of puts and gets over their sizes to this file"},
+                   {"--svg-collectives", &settings.svg_of_collectives,
+                    "write a chart of the collectives' speed relative to Open MPI's to this file"},
+                   {"--alone", &settings.alone, "libshmem only"}},
+       .run = [&] { return bench::run(settings); },
+       .needs_two_processors = true},
+      argc, argv);
 }

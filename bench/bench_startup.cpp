@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time of a job with only shmem_init and shmem_finalize, and the memory of its PEs: libshmem with and without a
 // fake device, compared with Open MPI's OpenSHMEM if it is installed.
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -17,6 +16,7 @@
 
 #include "base/temp_folder.hpp"
 #include "bench/jobs.hpp"
+#include "bench/options.hpp"
 
 namespace bench {
 namespace {
@@ -27,12 +27,6 @@ struct MemoryUse {
   double pss = 0;          // private memory, and a proportional share of shared memory
   double page_tables = 0;  // of the processes
 };
-
-/// All running programs of this name (at most 15 characters), together.
-MemoryUse memory_use_of(const std::string& program);
-
-/// The memory that the kernel could still give to programs, in kB.
-double available_memory();
 
 /// The number after `name` in a file of /proc; 0 if it is missing, for example because the process has ended.
 double number_after(const std::string& name, const std::string& file) {
@@ -53,6 +47,7 @@ std::string first_line(const std::string& file) {
   return line;
 }
 
+/// All running programs of this name (at most 15 characters), together.
 MemoryUse memory_use_of(const std::string& program) {
   MemoryUse use;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -67,6 +62,7 @@ MemoryUse memory_use_of(const std::string& program) {
   return use;
 }
 
+/// The memory that the kernel could still give to programs, in kB.
 double available_memory() {
   return number_after("MemAvailable:", "/proc/meminfo");
 }
@@ -189,17 +185,14 @@ int run_all(const std::vector<int>& sizes) {
   return 0;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Measures the start and end of jobs.", "bench_startup");
-  std::vector<int> sizes{2, 16, 64, 256, 708};
-  app.add_option("PES", sizes, "numbers of PEs")->check(CLI::Range(1, 16384))->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  return run_all(sizes);
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_startup", argc, argv, bench::run);
+  std::vector<int> sizes{2, 16, 64, 256, 708};
+  return bench::run_program({.name = "bench_startup",
+                             .description = "Measures the start and end of jobs.",
+                             .options = {{"PES", &sizes, "numbers of PEs", {{1, 16384}}}},
+                             .run = [&] { return bench::run_all(sizes); }},
+                            argc, argv);
 }

@@ -156,21 +156,4 @@ void write_svg(const std::string& file, const std::vector<chart::Plot>& plots) {
   }
 }
 
-int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv)) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
-    return 1;
-  }
-}
-
-bool has_two_processors() {
-  if (own_processors() >= 2) {
-    return true;
-  }
-  std::printf("Needs two processors, and this process may use only one.\n");
-  return false;
-}
-
 }  // namespace bench

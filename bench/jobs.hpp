@@ -91,11 +91,4 @@ inline constexpr const char* kBarrierRepeats = "9";
 std::vector<Series> measure_ours(const base::TempFolder& folder, int pes, const std::vector<std::string>& names,
                                  const std::vector<std::string>& environment = {});
 
-/// For main(): returns the result of `run`, or 1 with a message if it throws.
-int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv));
-/// False, with a message, if this process may use only one processor.
-bool has_two_processors();
-/// The exit code of a benchmark that cannot run here.
-constexpr int kSkipped = 77;
-
 }  // namespace bench

@@ -2,7 +2,6 @@
 // Shared by tune_barrier and tune_collective.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,21 +12,10 @@
 #include <vector>
 
 #include "bench/jobs.hpp"
+#include "bench/options.hpp"
 #include "shmem/version.hpp"
 
 namespace bench {
-
-/// These numbers of PEs, and one PE per processor.
-inline std::vector<int> usual_sizes(std::vector<int> sizes) {
-  sizes.push_back(std::max(2, own_processors()));
-  return sizes;
-}
-
-/// Sorts the numbers and removes duplicates.
-inline void sort_sizes(std::vector<int>& sizes) {
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-}
 
 /// Writes to the file, or to standard output if it is "". Returns the exit code for main().
 inline int write_table(const std::string& text, const std::string& file, const char* variable) {
@@ -58,19 +46,21 @@ struct Tuner {
 
 /// Returns the exit code for main().
 inline int run_tuner(const Tuner& tuner, int argc, char** argv) {
-  CLI::App app(tuner.description, tuner.name);
-  std::vector<int> sizes = usual_sizes(tuner.sizes);
+  std::vector<int> sizes = tuner.sizes;
+  sizes.push_back(std::max(2, own_processors()));
   std::string file;
-  app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
-  app.add_option("-o,--output", file, "the file to write; standard output if there is none");
-  app.set_version_flag("--version", std::string(tuner.name) + " " + shmem::kVersion);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  sort_sizes(sizes);
-  return write_table(tuner.make(sizes), file, tuner.variable);
+  return run_program({.name = tuner.name,
+                      .description = tuner.description,
+                      .options = {{"PES", &sizes, "numbers of PEs to measure", {{2, 16384}}},
+                                  {"-o,--output", &file, "the file to write; standard output if there is none"}},
+                      .run =
+                          [&] {
+                            std::sort(sizes.begin(), sizes.end());
+                            sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+                            return write_table(tuner.make(sizes), file, tuner.variable);
+                          },
+                      .version = shmem::kVersion},
+                     argc, argv);
 }
 
 /// The comment in the table on its origin.

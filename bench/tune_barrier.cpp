@@ -59,20 +59,16 @@ std::string tune(const std::vector<int>& sizes) {
   return make_table(all, measured_by("tune_barrier"));
 }
 
-int run(int argc, char** argv) {
-  return run_tuner({.name = "tune_barrier",
-                    .description = "Measures the software barriers of libshmem on this machine, which should be idle, "
-                                   "and writes a table. SHMEM_BARRIER_ALGORITHM=auto uses the table that "
-                                   "SHMEM_BARRIER_TUNING names.",
-                    .variable = "SHMEM_BARRIER_TUNING",
-                    .sizes = {2, 4, 8, 16, 32, 64},
-                    .make = tune},
-                   argc, argv);
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("tune_barrier", argc, argv, bench::run);
+  return bench::run_tuner({.name = "tune_barrier",
+                           .description = "Measures the software barriers of libshmem on this machine, which should be "
+                                          "idle, and writes a table. SHMEM_BARRIER_ALGORITHM=auto uses the table that "
+                                          "SHMEM_BARRIER_TUNING names.",
+                           .variable = "SHMEM_BARRIER_TUNING",
+                           .sizes = {2, 4, 8, 16, 32, 64},
+                           .make = bench::tune},
+                          argc, argv);
 }

@@ -83,20 +83,16 @@ std::string tune(const std::vector<int>& sizes) {
   return make_collective_table(all, measured_by("tune_collective"));
 }
 
-int run(int argc, char** argv) {
-  return run_tuner({.name = "tune_collective",
-                    .description = "Measures the algorithms of libshmem's collectives on this machine, which should "
-                                   "be idle, and writes a table. Collectives use the table that "
-                                   "SHMEM_COLLECTIVE_TUNING names.",
-                    .variable = "SHMEM_COLLECTIVE_TUNING",
-                    .sizes = {2, 4, 8},
-                    .make = tune},
-                   argc, argv);
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_program("tune_collective", argc, argv, bench::run);
+  return bench::run_tuner({.name = "tune_collective",
+                           .description = "Measures the algorithms of libshmem's collectives on this machine, which "
+                                          "should be idle, and writes a table. Collectives use the table that "
+                                          "SHMEM_COLLECTIVE_TUNING names.",
+                           .variable = "SHMEM_COLLECTIVE_TUNING",
+                           .sizes = {2, 4, 8},
+                           .make = bench::tune},
+                          argc, argv);
 }
