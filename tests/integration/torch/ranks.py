@@ -73,3 +73,12 @@ class RanksTest(unittest.TestCase):
                         process.kill()
                         process.join()
         return [outcomes.get(rank) for rank in range(size)]
+
+    def run_all(self, size, bodies):
+        """Calls each of these on all ranks of one group."""
+
+        def body(rank, size):
+            for one in bodies:
+                one(rank, size)
+
+        self.on_ranks(size, body)

@@ -452,25 +452,19 @@ def grouped(rank, size):
     same(received, torch.full((4,), float((rank - 1) % size)), "irecv in a block")
 
 
+BODIES = [all_reduce, reductions, newer_dtypes, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages]
+BODIES += [futures_of_messages, groups]
+
+
 class Collectives(RanksTest):
-    def run_all(self, size):
-        bodies = [all_reduce, reductions, newer_dtypes, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages]
-        bodies += [futures_of_messages, groups]
-
-        def body(rank, size):
-            for one in bodies:
-                one(rank, size)
-
-        self.on_ranks(size, body)
-
     def test_two_ranks(self):
-        self.run_all(2)
+        self.run_all(2, BODIES)
 
     def test_four_ranks(self):
-        self.run_all(4)
+        self.run_all(4, BODIES)
 
     def test_one_rank(self):
-        self.on_ranks(1, lambda rank, size: (all_reduce(rank, size), reductions(rank, size), moving(rank, size), objects(rank, size)))
+        self.run_all(1, [all_reduce, reductions, moving, objects])
 
 
 if __name__ == "__main__":

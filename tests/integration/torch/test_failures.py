@@ -111,30 +111,30 @@ def dying_peer(rank, size):
     return text
 
 
-def late_rank(rank, size):
-    gave_up = [os.environ["GAVE_UP"] + f"/{one}" for one in range(size)]
-    while rank == 1 and not all(os.path.exists(gave_up[one]) for one in (0, 2)):
+def give_up(rank):
+    open(os.environ["GAVE_UP"] + f"/{rank}", "w").close()
+
+
+def until_they_gave_up(*ranks):
+    while not all(os.path.exists(os.environ["GAVE_UP"] + f"/{one}") for one in ranks):
         time.sleep(0.01)
+
+
+def late_rank(rank, size):
+    if rank == 1:
+        until_they_gave_up(0, 2)
     text = text_of(lambda: dist.all_reduce(torch.zeros(1)))
-    open(gave_up[rank], "w").close()
+    give_up(rank)
     return text
 
 
 def monitored(rank, size):
-    if rank != 1:
-        return text_of(lambda: shmem_torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=500)))
-    time.sleep(2)
-    return "rank 1"
-
-
-def monitored_without_two(rank, size):
-    gave_up = [os.environ["GAVE_UP"] + f"/{one}" for one in range(size)]
+    """Ranks other than 0 and 2 do not come."""
     if rank in (0, 2):
-        text = text_of(lambda: shmem_torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=500)))
-        open(gave_up[rank], "w").close()
+        text = text_of(lambda: shmem_torch.monitored_barrier(timeout=moment(500)))
+        give_up(rank)
         return text
-    while not all(os.path.exists(gave_up[one]) for one in (0, 2)):
-        time.sleep(0.01)
+    until_they_gave_up(0, 2)
     return "did not come"
 
 
@@ -251,11 +251,9 @@ def moment(milliseconds):
 
 def waits_with_limits(rank, size):
     """wait(timeout) while rank 1 does not come. Later it does: the calls go on."""
-    gave_up = os.environ["GAVE_UP"] + "/{}"
     texts = []
     if rank == 1:
-        while not all(os.path.exists(gave_up.format(one)) for one in range(size) if one != 1):
-            time.sleep(0.01)
+        until_they_gave_up(*(one for one in range(size) if one != 1))
     tensor, message, any_message = torch.ones(4), torch.zeros(2), torch.zeros(3)
     calls = [dist.all_reduce(tensor, async_op=True)]
     if rank == 0:
@@ -263,7 +261,7 @@ def waits_with_limits(rank, size):
         calls.append(dist.irecv(any_message, tag=6))
     if rank != 1:
         texts = [text_of(lambda: call.wait(moment(200))) for call in calls]
-        open(gave_up.format(rank), "w").close()
+        give_up(rank)
     elif rank == 1:
         dist.send(torch.ones(2), 0, tag=5)
         dist.send(torch.ones(3), 0, tag=6)
@@ -275,7 +273,6 @@ def waits_with_limits(rank, size):
 
 def short_timeouts(rank, size):
     """(what is raised, seconds) with timeouts of 0 and of less than a millisecond, while rank 1 does not come."""
-    gave_up = os.environ["GAVE_UP"] + "/0"
     outcomes = []
     dist.distributed_c10d._store_based_barrier = lambda *_: None  # PyTorch's own, of 1.13, has the same timeout
     groups = [dist.new_group(timeout=timeout) for timeout in (moment(0), moment(0.4))]
@@ -290,29 +287,25 @@ def short_timeouts(rank, size):
         began = time.monotonic()
         outcomes.append((text_of(call), time.monotonic() - began))
     if rank == 0:
-        open(gave_up, "w").close()
-    while not os.path.exists(gave_up):
-        time.sleep(0.01)
+        give_up(rank)
+    until_they_gave_up(0)
     return outcomes
 
 
 def messages_that_do_not_come(rank, size):
-    gave_up = os.environ["GAVE_UP"] + "/0"
     group = dist.new_group(timeout=moment(300))
     texts = []
     if rank == 0:
         texts.append(text_of(dist.irecv(torch.zeros(1), 1, group=group, tag=4).wait))
         texts.append(text_of(dist.isend(torch.zeros(4), 1, group=group, tag=5).wait))
         texts.append(text_of(dist.isend(torch.zeros(1_000_000), 1, group=group, tag=6).wait))
-        open(gave_up, "w").close()
-    while not os.path.exists(gave_up):
-        time.sleep(0.01)
+        give_up(rank)
+    until_they_gave_up(0)
     return texts
 
 
 def a_rank_that_does_not_start(rank, size):
     dist.destroy_process_group()
-    gave_up = [os.environ["GAVE_UP"] + f"/{one}" for one in (0, 2)]
     text = ""
     if rank != 1:
         store = "file://" + os.environ["GAVE_UP"] + "/store"
@@ -320,9 +313,8 @@ def a_rank_that_does_not_start(rank, size):
             "shmem", init_method=store, rank=rank, world_size=size, timeout=moment(1500)
         )
         text = text_of(start)
-        open(gave_up[rank // 2], "w").close()
-    while not all(os.path.exists(one) for one in gave_up):
-        time.sleep(0.01)
+        give_up(rank)
+    until_they_gave_up(0, 2)
     return text
 
 
@@ -406,12 +398,13 @@ class Failures(RanksTest):
             self.assertIn("rank 1", results[rank])
 
     def test_a_monitored_barrier_has_its_own_timeout(self):
-        results = self.on_ranks(3, monitored)
+        with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+            results = self.on_ranks(3, monitored)
         self.assertRegex(results[0], "rank 1 \\(pid")
 
     def test_a_monitored_barrier_names_all_that_did_not_come(self):
         with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
-            results = self.on_ranks(4, monitored_without_two)
+            results = self.on_ranks(4, monitored)
         # The one that gives up first has named both; it ends the call of the other, perhaps with its own words.
         first = [text for text in (results[0], results[2]) if "rank 1 (pid" in text and "rank 3 (pid" in text]
         self.assertTrue(first, results)

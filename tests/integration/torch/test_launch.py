@@ -2,10 +2,10 @@
 """Groups that start as programs start them: by torchrun, with its variables, and by a TCPStore."""
 
 import functools
+import multiprocessing
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,6 +13,7 @@ import unittest
 try:
     import torch
     import torch.distributed as dist
+    from torch.distributed import run as torchrun
 
     import shmem_torch  # noqa: F401: registers the backend
 except ImportError as error:
@@ -20,6 +21,7 @@ except ImportError as error:
     sys.exit(77)
 
 LIMIT = 100
+FORK = multiprocessing.get_context("fork")  # processes that have torch already
 
 
 @functools.lru_cache
@@ -78,6 +80,16 @@ def by_tcp_store(folder, port, rank, size):
     (folder / f"done.{rank}").touch()
 
 
+def run_torchrun(arguments, variables, output):
+    """`python3 -m torch.distributed.run`, in a session of its own: whatever happens, no rank is left."""
+    os.setsid()
+    with open(output, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ |= variables
+    torchrun.main(arguments)
+
+
 class Launch(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -104,24 +116,17 @@ class Launch(unittest.TestCase):
         options += ["--nproc_per_node", "2", "--max_restarts", "1", "--monitor_interval", "0.2"]
         # A rank that does not exist: Python 3.11 and PyTorch 1.13 do not understand the defaults of these options.
         options += ["--redirects", "9:1", "--tee", "9:1", "--log_dir", str(self.logs)]
-        command = [sys.executable, "-m", "torch.distributed.run", *options]
-        command += [__file__, "torchrun", str(self.folder), str(victim)]
-        # A session of its own: whatever happens, no rank is left.
-        job = subprocess.Popen(
-            command,
-            env=os.environ | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        output = self.logs / "output"
+        arguments = [*options, __file__, str(self.folder), str(victim)]
+        job = FORK.Process(target=run_torchrun, args=(arguments, variables, output))
+        job.start()
         try:
-            output, _ = job.communicate(timeout=LIMIT)
+            job.join(LIMIT)
         finally:
-            if job.poll() is None:
+            if job.is_alive():
                 os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
-        self.assertEqual(job.returncode, 0, output)
+                job.join()
+        self.assertEqual(job.exitcode, 0, output.read_text())
 
     def test_torchrun(self):
         self.torchrun(victim=-1)
@@ -140,19 +145,23 @@ class Launch(unittest.TestCase):
     def test_tcp_store(self):
         size = 3
         store = tcp_store(0, None, True, wait_for_workers=False)
-        command = [sys.executable, __file__, "tcp", str(self.folder), str(store.port)]
-        ranks = [subprocess.Popen([*command, str(rank), str(size)]) for rank in range(size)]
+        ranks = [
+            FORK.Process(target=by_tcp_store, args=(self.folder, store.port, rank, size)) for rank in range(size)
+        ]
         try:
-            self.assertEqual([rank.wait(LIMIT) for rank in ranks], [0] * size)
+            for rank in ranks:
+                rank.start()
+            for rank in ranks:
+                rank.join(LIMIT)
+            self.assertEqual([rank.exitcode for rank in ranks], [0] * size)
         finally:
             for rank in ranks:
                 rank.kill()
-                rank.wait()
+                rank.join()
         self.assertEqual(self.files(), [f"done.{rank}" for rank in range(size)])
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         unittest.main(verbosity=0)
-    way, folder, *numbers = sys.argv[1:]
-    (by_environment if way == "torchrun" else by_tcp_store)(pathlib.Path(folder), *map(int, numbers))
+    by_environment(pathlib.Path(sys.argv[1]), int(sys.argv[2]))

@@ -274,22 +274,16 @@ def with_gloo(rank, size):
         raise AssertionError("gloo gave symmetric memory")
 
 
+BODIES = [collectives, movement, messages, other_tensors, shapes, between_libraries]
+BODIES += [small_floats, as_a_cache, freed, with_gloo]
+
+
 class Symmetric(RanksTest):
-    def run_all(self, size):
-        bodies = [collectives, movement, messages, other_tensors, shapes, between_libraries]
-        bodies += [small_floats, as_a_cache, freed, with_gloo]
-
-        def body(rank, size):
-            for one in bodies:
-                one(rank, size)
-
-        self.on_ranks(size, body)
-
     def test_two_ranks(self):
-        self.run_all(2)
+        self.run_all(2, BODIES)
 
     def test_three_ranks(self):
-        self.run_all(3)
+        self.run_all(3, BODIES)
 
 
 if __name__ == "__main__":

@@ -184,13 +184,6 @@ def dying(rank, size):
 
 
 class SymmetricMemory(RanksTest):
-    def run_all(self, size, bodies):
-        def body(rank, size):
-            for one in bodies:
-                one(rank, size)
-
-        self.on_ranks(size, body)
-
     def test_two_ranks(self):
         self.run_all(2, [buffers, signals, dtypes_and_shapes, wrong_arguments, groups, freed])
 
