@@ -2,16 +2,11 @@
 // Two PEs. After each barrier PE 0 computes, without a call of the library, until PE 1 has left the barrier too. They
 // end when PE 1 has completed a barrier in software.
 //
-//   computing_pes FILE      shared by the PEs
+//   computing FILE      shared by the PEs
 #include <fcntl.h>
-#include <shmem.h>
-#include <shmemx.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -35,7 +30,7 @@ std::uint64_t done_in_software() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(computing) {
   Board* const board = argc > 1 ? map_board(argv[1]) : nullptr;
   if (board == nullptr) {
     return 2;
@@ -59,4 +54,5 @@ int main(int argc, char** argv) {
   }
   std::printf("over, without the device\n");
   shmem_finalize();
+  return 0;
 }

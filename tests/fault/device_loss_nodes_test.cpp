@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs on several nodes, which are environments on this machine: the nodes synchronise through the device as long as it
 // works and by messages afterwards; no barrier is lost with the device.
-#include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <thread>
 
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 #include "tools/raw_client/raw_client.hpp"
 #include "uapi/gba_debug.h"
 
 namespace {
 
-using test_support::FakeDevice;
-using test_support::oshrun;
-using test_support::Process;
-using test_support::program;
-using test_support::repeats;
-using test_support::run;
-using test_support::Seconds;
-using test_support::sum_of;
-using test_support::TempDir;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 struct Nodes {
   int nodes, pes_each;
@@ -59,9 +48,8 @@ TEST_P(DeviceOfNodes, CountsTheirBarriers) {
   const int rounds = 100;
   const auto job = run(job_on(GetParam(), device.path(), rounds), {"SHMEM_INFO=1", "SHMEM_GBA=require"}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_NE(job.output.find("barrier gba; its " + std::to_string(GetParam().nodes) + " nodes synchronise through it"),
-            std::string::npos)
-      << job.output;
+  EXPECT_THAT(job.output,
+              HasSubstr("barrier gba; its " + std::to_string(GetParam().nodes) + " nodes synchronise through it"));
   EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
   const auto told = run({program("gba"), "info", "--json", device.path()});
   EXPECT_GE(sum_of(told.output, "\"releases\":"), static_cast<unsigned long long>(rounds)) << told.output;
@@ -100,7 +88,7 @@ TEST_P(DeviceOfNodes, IsResetAndNoBarrierIsLost) {
   EXPECT_GT(sum_of(job.output(), "by software"), 0U) << job.output();
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, DeviceOfNodes, testing::Values(Nodes{2, 2}, Nodes{3, 1}), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Jobs, DeviceOfNodes, Values(Nodes{2, 2}, Nodes{3, 1}), [](const auto& test) {
   return std::to_string(test.param.nodes) + "x" + std::to_string(test.param.pes_each);
 });
 
@@ -127,7 +115,7 @@ TEST_F(DeviceOfTwoNodes, IsLostToOneLeaderWhileTheOtherComputes) {
   std::filesystem::resize_file(board, 4096);
   Process job(oshrun(2, device.path(),
                      {"/bin/sh", "-c", R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0" "$@")",
-                      test_program("computing_pes"), board}),
+                      test_program("shmem_pes"), "computing", board}),
               {"SHMEM_GBA=require"});
   ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
   raw::Port client(device.socket());
@@ -145,7 +133,7 @@ TEST_F(DeviceOfTwoNodes, IsLostToOneLeaderWhileTheOtherComputes) {
   const auto exit = job.wait(Seconds{60});
   ASSERT_TRUE(exit) << "a PE still waits:\n" << job.output();
   EXPECT_TRUE(exit->clean()) << job.output();
-  EXPECT_NE(job.output().find("over, without the device"), std::string::npos) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("over, without the device"));
 }
 
 TEST_F(DeviceOfTwoNodes, IsNotUsedIfAComputingLeaderCouldNotBeAsked) {
@@ -153,7 +141,7 @@ TEST_F(DeviceOfTwoNodes, IsNotUsedIfAComputingLeaderCouldNotBeAsked) {
   const auto job = run(job_on({2, 1}, device.path(), 20), {"SHMEM_PROGRESS_THREAD=0"}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(sum_of(job.output, "by device"), 0U) << job.output;
-  EXPECT_NE(job.output.find("SHMEM_PROGRESS_THREAD=0"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("SHMEM_PROGRESS_THREAD=0"));
 }
 
 TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothNodesWhichSaysWhy) {
@@ -162,9 +150,8 @@ TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothNodesWhichSaysWhy) {
                        {"SHMEM_INFO=1"}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(sum_of(job.output, "by device"), 0U) << job.output;
-  EXPECT_NE(job.output.find("its 2 nodes synchronise by messages, not through a GBA: PE 2 (on "), std::string::npos)
-      << job.output;
-  EXPECT_NE(job.output.find("/nonexistent"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("its 2 nodes synchronise by messages, not through a GBA: PE 2 (on "));
+  EXPECT_THAT(job.output, HasSubstr("/nonexistent"));
 }
 
 }  // namespace

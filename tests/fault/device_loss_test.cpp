@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device, or one PE's connection to it, is lost in the middle of a run of barriers: every PE completes all of them,
 // and the PEs use the device again when it is available.
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <array>
 #include <functional>
 #include <random>
-#include <thread>
 
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 #include "tools/raw_client/raw_client.hpp"
 #include "uapi/gba_debug.h"
 
 namespace {
 
-using test_support::FakeDevice;
-using test_support::oshrun;
-using test_support::pid_of;
-using test_support::Process;
-using test_support::program;
-using test_support::repeats;
-using test_support::run;
-using test_support::Seconds;
-using test_support::sum_of;
-using test_support::TempDir;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 /// Enough that the device is killed before the last one, and few enough for PEs that get little processor time.
 int rounds() {
@@ -81,10 +70,9 @@ TEST(DeviceLoss, NoBarrierIsLostWhenOnePeLosesItsConnection) {
     FakeDevice device;
     const int pes = 2 + i % 4;
     const std::string cut = std::to_string(i % pes);
-    const auto job =
-        run(oshrun(pes, device.path(), {test_program("barrier_pes"), "5000", "--cut", cut, "2500"}), {}, Seconds{100});
+    const auto job = run_pes(pes, device.path(), {"barrier_pes", "5000", "--cut", cut, "2500"}, {}, Seconds{100});
     ASSERT_TRUE(job.exit.clean()) << job.output;
-    ASSERT_NE(job.output.find("cut 1 connections"), std::string::npos) << job.output;
+    ASSERT_THAT(job.output, HasSubstr("cut 1 connections"));
     EXPECT_GE(sum_of(job.output, "by device"), static_cast<unsigned long long>(pes) * 2400) << job.output;
     EXPECT_GE(sum_of(job.output, "by software"), static_cast<unsigned long long>(pes)) << job.output;
   }
@@ -98,7 +86,7 @@ TEST(DeviceLoss, ANewJobUsesTheDeviceAfterOneThatWasKilled) {
     job.signal(SIGKILL);
     ASSERT_TRUE(job.wait(Seconds{10}));
   }
-  const auto job = run(oshrun(4, device.path(), {test_program("barrier_pes"), "1000"}), {}, Seconds{30});
+  const auto job = run_pes(4, device.path(), {"barrier_pes", "1000"}, {}, Seconds{30});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_GE(sum_of(job.output, "by device"), 4000U) << job.output;
 }
@@ -171,14 +159,7 @@ class Recovery : public testing::TestWithParam<int> {
     client.write(GBA_DEBUG_INJECT, kind, 8, GBA_REGION_DEBUG);  // the reply is lost if this port is pulled out too
   }
 
-  [[nodiscard]] int count(const std::string& text) const {
-    const std::string output = job_->output();
-    int found = 0;
-    for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) {
-      ++found;
-    }
-    return found;
-  }
+  [[nodiscard]] int count(const std::string& text) const { return count_of(job_->output(), text); }
 
   [[nodiscard]] std::string admin_path() const { return dir_.file("admin.sock"); }
 
@@ -211,6 +192,6 @@ TEST_P(Recovery, TheDeviceIsInUseAgainAfterEachLoss) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ports, Recovery, testing::Values(kShared, 708));
+INSTANTIATE_TEST_SUITE_P(Ports, Recovery, Values(kShared, 708));
 
 }  // namespace

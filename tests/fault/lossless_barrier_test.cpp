@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The example that uses libgba alone: its device is killed under load and started again, several times. Every barrier
 // completes, and the device is used again.
-#include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
-#include <string>
-#include <thread>
-
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::FakeDevice;
-using test_support::Process;
-using test_support::Seconds;
+using namespace test_support;
+using namespace testing;
 
 constexpr const char* kByDevice = ": the device does the next ones";
 constexpr const char* kInSoftware = ": software does the next ones";
@@ -35,7 +28,7 @@ class LosslessBarrier : public testing::Test {
     const auto exit = job_.wait(Seconds{60});
     ASSERT_TRUE(exit) << "still running:\n" << job_.output();
     EXPECT_TRUE(exit->clean()) << job_.output();
-    EXPECT_NE(job_.output().find("lossless_barrier: correct"), std::string::npos) << job_.output();
+    EXPECT_THAT(job_.output(), HasSubstr("lossless_barrier: correct"));
   }
   [[nodiscard]] int count(const std::string& text) const {
     const std::string output = job_.output();
@@ -52,7 +45,7 @@ class LosslessBarrier : public testing::Test {
 
 TEST_F(LosslessBarrier, SurvivesADeviceThatIsKilledAndUsesItsSuccessor) {
   await(kByDevice, 1);
-  for (int loss = 1; loss <= test_support::repeats(5, 100) && !HasFatalFailure(); ++loss) {
+  for (int loss = 1; loss <= repeats(5, 100) && !HasFatalFailure(); ++loss) {
     device_.process().signal(SIGKILL);
     ASSERT_TRUE(device_.process().wait(Seconds{20}));
     await(kInSoftware, loss);

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE or the launcher is killed at any moment: the job ends, names the process, and leaves nothing behind.
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <array>
 #include <random>
-#include <thread>
-#include <utility>
 
 #include "tests/fault/traces.hpp"
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::pid_of;
-using test_support::Process;
-using test_support::repeats;
-using test_support::Seconds;
-using test_support::test_program;
-using test_support::Traces;
+using namespace test_support;
+using namespace testing;
 
 constexpr std::array kPhases{"init", "malloc", "split", "barrier", "wait", "finalize", "put", "lock", "sum"};
 /// With these a PE may end the job before it, because it loses the network: oshrun names the killed one all the same.
@@ -53,11 +44,8 @@ class Job {
 
  private:
   static std::vector<std::string> command(const char* phase, bool on_nodes) {
-    if (!on_nodes) {
-      return {test_program("phase_pes"), phase};
-    }
-    constexpr const char* kLine = R"(export SHMEM_HOST_ID=node$((OSHRUN_RANK % 2)); exec "$0" "$@")";
-    return {"/bin/sh", "-c", kLine, test_program("phase_pes"), phase};
+    return on_nodes ? test_support::on_nodes("% 2", {"shmem_pes", "phase", phase})
+                    : Words{test_program("shmem_pes"), "phase", phase};
   }
 
   std::string mark_;
@@ -67,7 +55,7 @@ class Job {
 
 class Killed : public testing::Test {
  protected:
-  static void SetUpTestSuite() { test_support::have_own_sockets(); }
+  static void SetUpTestSuite() { have_own_sockets(); }
 
   void wait_a_moment() { std::this_thread::sleep_for(std::chrono::microseconds(random_() % 30000)); }
 
@@ -98,7 +86,7 @@ class Killed : public testing::Test {
     EXPECT_EQ(exit->code, 128 + signal) << job.process().output();
     const std::string message = "oshrun: PE " + std::to_string(kill.victim) + " (pid " + std::to_string(pid) +
                                 ") was killed by signal " + std::to_string(signal) + " (" + name + ")";
-    EXPECT_NE(job.process().output().find(message), std::string::npos) << job.process().output();
+    EXPECT_THAT(job.process().output(), HasSubstr(message));
     EXPECT_GT(job.traces().memory_count(), 0U);
     EXPECT_EQ(job.traces().left(), "");
   }
@@ -115,7 +103,7 @@ class Killed : public testing::Test {
       EXPECT_EQ(exit->signal, SIGKILL);
     } else {
       EXPECT_EQ(exit->code, 128 + signal) << job.process().output();
-      EXPECT_NE(job.process().output().find("oshrun: ending the job: signal"), std::string::npos);
+      EXPECT_THAT(job.process().output(), HasSubstr("oshrun: ending the job: signal"));
     }
     EXPECT_EQ(job.traces().left(), "");
   }

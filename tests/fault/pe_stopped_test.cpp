@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE is stopped and others wait for it: a warning names it, whatever the call.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <optional>
-#include <string>
 
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::FakeDevice;
-using test_support::oshrun;
-using test_support::pid_of;
-using test_support::Process;
-using test_support::Seconds;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
 
 struct Wait {
   const char* name;
@@ -31,7 +24,7 @@ class StoppedPe : public testing::TestWithParam<Wait> {
   static std::vector<std::string> job_of(const Wait& wait, const std::string& gba) {
     const std::string line =
         wait.nodes ? R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0" "$@")" : R"(exec "$0" "$@")";
-    return oshrun(2, gba, {"/bin/sh", "-c", line, test_program("phase_pes"), wait.phase});
+    return oshrun(2, gba, {"/bin/sh", "-c", line, test_program("shmem_pes"), "phase", wait.phase});
   }
 };
 
@@ -43,7 +36,7 @@ TEST_P(StoppedPe, IsNamedByThePesThatWaitForIt) {
   }
   Process job(job_of(wait, wait.device ? device->path() : "off"), {"SHMEM_BARRIER_WARN=0.2"});
   if (!job.wait_for_output("PE 1 pid", Seconds{60})) {
-    ASSERT_NE(job.output().find("install UCX"), std::string::npos) << job.output();
+    ASSERT_THAT(job.output(), HasSubstr("install UCX"));
     GTEST_SKIP() << "no job on two nodes here: " << job.output();
   }
   const pid_t pid = pid_of(job.output(), 1);
@@ -56,32 +49,30 @@ TEST_P(StoppedPe, IsNamedByThePesThatWaitForIt) {
     warned = warned || job.wait_for_output(wait.warning, Seconds{0.1});
   }
   EXPECT_TRUE(warned) << job.output();
-  EXPECT_THAT(job.output(), testing::Not(testing::HasSubstr("waits for PE 0"))) << job.output();
+  EXPECT_THAT(job.output(), Not(HasSubstr("waits for PE 0"))) << job.output();
 }
 
 INSTANTIATE_TEST_SUITE_P(Waits, StoppedPe,
-                         testing::Values(Wait{"Barrier", "barrier", false, false, "waits for PE 1 (pid "},
-                                         Wait{"BarrierOfTheDevice", "barrier", false, true, "waits for PE 1 (pid "},
-                                         Wait{"BarrierOfNodes", "barrier", true, false, "waits for PE 1 (on "},
-                                         Wait{"BarrierOfNodesThroughTheDevice", "barrier", true, true,
-                                              "waits for PE 1 (on "},
-                                         Wait{"QuietOfNodes", "put", true, false, "waits for PE 1 (on "},
-                                         Wait{"Sum", "sum", false, false, "waits for PE 1 (pid "},
-                                         Wait{"SumOfNodes", "sum", true, false, "waits for PE 1 (on "},
-                                         Wait{"Lock", "lock", false, false, "there is no answer from PE 1"}),
+                         Values(Wait{"Barrier", "barrier", false, false, "waits for PE 1 (pid "},
+                                Wait{"BarrierOfTheDevice", "barrier", false, true, "waits for PE 1 (pid "},
+                                Wait{"BarrierOfNodes", "barrier", true, false, "waits for PE 1 (on "},
+                                Wait{"BarrierOfNodesThroughTheDevice", "barrier", true, true, "waits for PE 1 (on "},
+                                Wait{"QuietOfNodes", "put", true, false, "waits for PE 1 (on "},
+                                Wait{"Sum", "sum", false, false, "waits for PE 1 (pid "},
+                                Wait{"SumOfNodes", "sum", true, false, "waits for PE 1 (on "},
+                                Wait{"Lock", "lock", false, false, "there is no answer from PE 1"}),
                          [](const auto& test) { return test.param.name; });
 
 // With `tcp` alone requests to a PE are in order without a fence. With another transport too the operations are UCX's
 // own, as with an adapter: over TCP, which acknowledges them.
 TEST(StoppedPeOfNodes, DelaysNoSignalToAnotherPe) {
-  constexpr const char* kLine = R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0")";
-  const auto job = test_support::run(oshrun(3, "off", {"/bin/sh", "-c", kLine, test_program("signal_pes")}),
-                                     {"UCX_TLS=tcp,cma", "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"});
+  const auto job = run_pes(3, "off", on_nodes("/ 1", {"shmem_pes", "signal"}),
+                           {"UCX_TLS=tcp,cma", "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"});
   if (job.output.find("install UCX") != std::string::npos) {
     GTEST_SKIP() << "no job on nodes here: " << job.output;
   }
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, testing::HasSubstr("signalled\n"));
+  EXPECT_THAT(job.output, HasSubstr("signalled\n"));
 }
 
 }  // namespace

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that repeats one action until it is killed.
 //
-//   phase_pes init|malloc|split|barrier|put|lock|sum|wait|finalize
+//   phase init|malloc|split|barrier|put|lock|sum|wait|finalize
 //       put: from PE 0 to the last PE; the others do nothing        wait: for a word that no PE changes
-#include <shmem.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <iterator>
-#include <string_view>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -93,7 +86,7 @@ constexpr Phase kPhases[] = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(phase) {
   const std::string_view wanted = argc > 1 ? argv[1] : "barrier";
   const auto* const phase = std::ranges::find(kPhases, wanted, &Phase::name);
   if (phase == std::end(kPhases)) {

@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that take the places of PEs that have died, or that hang.
 //
-//   seat_pes once FILE PE...         these PEs kill themselves once
-//   seat_pes hang FILE PE...         these PEs stop themselves once
-//   seat_pes often FILE TIMES PE...  these PEs kill themselves so often, each time at a random moment
+//   seat once FILE PE...         these PEs kill themselves once
+//   seat hang FILE PE...         these PEs stop themselves once
+//   seat often FILE TIMES PE...  these PEs kill themselves so often, each time at a random moment
 //
 // FILE is an empty file, in which the PEs' processes leave a byte each.
 #include <fcntl.h>
-#include <shmem.h>
-#include <shmemx.h>
 #include <shmemx_interface.h>
 #include <signal.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 #include "tests/integration/shmem/registered_memory.hpp"
 
@@ -261,12 +244,12 @@ int once(const std::vector<int>& victims, bool hangs) {
     CHECK(make_barriers(team, 100));
     report("left", team);
     shmem_finalize();
-    return shmemx_take_error() == 0 && pe_checks::failures == 0 ? 0 : 1;
+    return shmemx_take_error() == 0 && pe_failures() == 0 ? 0 : 1;
   }
   use_grown(team, block, memory, victims);
   shmem_finalize();
   CHECK(shmemx_take_error() == 0);
-  return pe_checks::failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }
 
 int often(long before, long times, const std::vector<int>& victims) {
@@ -306,12 +289,12 @@ int often(long before, long times, const std::vector<int>& victims) {
   shmemx_take_error();
   shmem_finalize();
   CHECK(shmemx_take_error() == 0);
-  return pe_checks::failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(seat) {
   const std::string mode = argc > 2 ? argv[1] : "";
   CHECK(shmemx_set_survive(1) == 0);
   shmem_init();

@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs in which a new process takes the place of a PE that has died.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "tests/fault/survivors.hpp"
-#include "tests/support/soak.hpp"
 
 namespace {
 
 using survivors::count_of;
-using test_support::repeats;
-using test_support::Seconds;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
-test_support::Outcome run_pes(int pes, const std::string& gba, const std::string& restarts,
-                              std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
-  const test_support::TempDir folder;
+Outcome run_clean(int pes, const std::string& gba, const std::string& restarts, std::vector<std::string> arguments,
+                  const std::vector<std::string>& environment = {}) {
+  const TempDir folder;
   arguments.insert(arguments.begin() + 1, folder.file("processes"));
-  arguments.insert(arguments.begin(), {"--restart", restarts, test_support::test_program("seat_pes")});
-  return test_support::run(test_support::oshrun(pes, gba, arguments), environment, Seconds{100});
+  arguments.insert(arguments.begin(), {"--restart", restarts, test_program("shmem_pes"), "seat"});
+  auto job = run(oshrun(pes, gba, arguments), environment, Seconds{100});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  return job;
 }
 
 TEST(Seat, ANewProcessIsAFullMember) {
   for (const auto& victims : std::vector<std::vector<std::string>>{{"once", "1"}, {"once", "0", "3"}}) {
-    const auto job = run_pes(4, "off", "1", victims);
+    const auto job = run_clean(4, "off", "1", victims);
     const int dead = static_cast<int>(victims.size()) - 1;
-    EXPECT_TRUE(job.exit.clean()) << job.output;
     EXPECT_EQ(count_of(job.output, "grown: 4 members, old"), 4 - dead) << job.output;
     EXPECT_EQ(count_of(job.output, "grown: 4 members, new"), dead) << job.output;
     EXPECT_EQ(count_of(job.output, "and it starts again (1 of 1)"), dead) << job.output;
@@ -36,8 +30,7 @@ TEST(Seat, ANewProcessIsAFullMember) {
 }
 
 TEST(Seat, BarriersGoThroughTheDevice) {
-  const auto job = run_pes(4, "fake", "1", {"once", "2"}, {"SHMEM_GBA=require"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(4, "fake", "1", {"once", "2"}, {"SHMEM_GBA=require"});
   EXPECT_EQ(count_of(job.output, "by gba"), 4) << job.output;
 }
 
@@ -47,8 +40,7 @@ TEST(Seat, ProcessesThatDieAtAnyMomentAreReplaced) {
     std::vector<std::string> arguments{"often", "4"};
     const auto& those = victims[static_cast<std::size_t>(i) % victims.size()];
     arguments.insert(arguments.end(), those.begin(), those.end());
-    const auto job = run_pes(4, i % 2 == 1 ? "fake" : "off", "4", arguments);
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean(4, i % 2 == 1 ? "fake" : "off", "4", arguments);
     EXPECT_EQ(count_of(job.output, "end: 4 members"), 4) << job.output;
     if (HasFailure()) {
       break;
@@ -58,8 +50,7 @@ TEST(Seat, ProcessesThatDieAtAnyMomentAreReplaced) {
 
 TEST(Seat, OneThatHangsIsReplaced) {
   for (const char* gba : {"off", "fake"}) {
-    const auto job = run_pes(4, gba, "1", {"hang", "2"}, {"SHMEM_BARRIER_TIMEOUT=3"});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean(4, gba, "1", {"hang", "2"}, {"SHMEM_BARRIER_TIMEOUT=3"});
     EXPECT_EQ(count_of(job.output, "grown: 4 members, old"), 3) << job.output;
     EXPECT_EQ(count_of(job.output, "grown: 4 members, new"), 1) << job.output;
     EXPECT_EQ(count_of(job.output, "the other PEs have left it out; killing it to start it again"), 1) << job.output;
@@ -68,8 +59,7 @@ TEST(Seat, OneThatHangsIsReplaced) {
 }
 
 TEST(Seat, WithoutANewProcessTheOthersGoOn) {
-  const auto job = run_pes(3, "off", "0", {"once", "1"}, {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(3, "off", "0", {"once", "1"}, {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
   EXPECT_EQ(count_of(job.output, "left: 2 members, old"), 2) << job.output;
   EXPECT_THAT(job.output, HasSubstr("the others go on without it"));
 }

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PE 0 stops PE 2, starts a put to it, and signals PE 1 with data: a signal waits for its own PE only. Three PEs.
-#include <shmem.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <cstdint>
-#include <cstdio>
-#include <fstream>
-#include <string>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -29,7 +24,7 @@ void stop(long pid) {
 
 }  // namespace
 
-int main() {
+PE_PART(signal) {
   static std::uint64_t signal = 0;
   static std::uint64_t data = 0;
   static long pid = 0;

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs on several nodes that go on when PEs die: those that are left agree on who they are.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <random>
-#include <string>
-#include <vector>
 
 #include "tests/fault/survivors.hpp"
-#include "tests/support/soak.hpp"
 
 namespace {
 
 using survivors::count_of;
 using survivors::expect_agreement;
-using survivors::run_nodes;
-using test_support::repeats;
-using testing::HasSubstr;
+using survivors::run_clean_nodes;
+using namespace test_support;
+using namespace testing;
 
 class SurviveOnNodes : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    const auto job = run_nodes(2, 1, "off", {"race"});
+    const auto job =
+        run_pes(2, "off", test_support::on_nodes("/ 1", {"shmem_pes", "survive", "race"}), {}, survivors::kLimit);
     if (job.output.find("install UCX") != std::string::npos) {
       GTEST_SKIP() << "no job on two nodes here: " << job.output;
     }
@@ -43,8 +38,7 @@ TEST_F(SurviveOnNodes, TheRestOfTheWorldIsAFullTeam) {
                                            {3, 2, {"0", "1", "4"}, "2,3,5"}}) {  // of the first node
     std::vector<std::string> arguments{"die"};
     arguments.insert(arguments.end(), one.dead.begin(), one.dead.end());
-    const auto job = run_nodes(one.nodes, one.each, "off", arguments);
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean_nodes(one.nodes, one.each, "off", arguments);
     EXPECT_EQ(count_of(job.output, std::string(" -> ") + one.rest + ", team "),
               one.nodes * one.each - static_cast<int>(one.dead.size()))
         << job.output;
@@ -53,8 +47,7 @@ TEST_F(SurviveOnNodes, TheRestOfTheWorldIsAFullTeam) {
 
 TEST_F(SurviveOnNodes, BarriersGoThroughANewGroupOfTheDevice) {
   for (const char* dead : {"1", "2"}) {
-    const auto job = run_nodes(2, 3, "fake", {"die", dead}, {"SHMEM_GBA=require"});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean_nodes(2, 3, "fake", {"die", dead}, {"SHMEM_GBA=require"});
     EXPECT_EQ(count_of(job.output, "by gba"), 5) << job.output;
   }
 }
@@ -65,8 +58,7 @@ TEST_F(SurviveOnNodes, AllGetTheSameTeamWhenOthersDieMeanwhile) {
     // PE 2 notices the first death after half a second, and the new team is ready some milliseconds later.
     const auto micros = [&] { return std::to_string(450'000 + random() % 150'000); };
     const bool device = i % 2 == 1;
-    const auto job = run_nodes(3, 2, device ? "fake" : "off", {"race", "3:0", "1:" + micros(), "4:" + micros()});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean_nodes(3, 2, device ? "fake" : "off", {"race", "3:0", "1:" + micros(), "4:" + micros()});
     EXPECT_EQ(count_of(job.output, "end: 0,2,5 -> 0,2,5"), 3) << job.output;
     expect_agreement(job.output);
     if (HasFailure()) {
@@ -77,8 +69,7 @@ TEST_F(SurviveOnNodes, AllGetTheSameTeamWhenOthersDieMeanwhile) {
 
 TEST_F(SurviveOnNodes, OneThatHangsIsLeftOutAndDoesNotComeBack) {
   for (const char* gba : {"off", "fake"}) {
-    const auto job = run_nodes(2, 2, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=3"});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean_nodes(2, 2, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=3"});
     EXPECT_EQ(count_of(job.output, "hang: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
     EXPECT_THAT(job.output, HasSubstr("PE 1: left out: "));
     EXPECT_THAT(job.output,
@@ -87,8 +78,7 @@ TEST_F(SurviveOnNodes, OneThatHangsIsLeftOutAndDoesNotComeBack) {
 }
 
 TEST_F(SurviveOnNodes, WaitsForWordsNoticeADeadPe) {
-  const auto job = run_nodes(2, 2, "off", {"wait", "1"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean_nodes(2, 2, "off", {"wait", "1"});
   EXPECT_EQ(count_of(job.output, "wait: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
 }
 

@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs that go on when others die.
 //
-//   survive_pes die  PE...         these PEs kill themselves in a barrier; the others shrink the world and use the rest
-//   survive_pes race PE:MICROS...  each of these kills itself so long after it has begun to shrink; 0: before
-//   survive_pes hang PE            it stops itself, is left out, and is woken while the others use the rest
-//   survive_pes wait PE            it holds a lock and kills itself, while the others wait for words and locks
-//   survive_pes rely|return        PE 1 kills itself in a job that has not opted in; with "return" errors return
-#include <shmem.h>
-#include <shmemx.h>
+//   survive die  PE...         these PEs kill themselves in a barrier; the others shrink the world and use the rest
+//   survive race PE:MICROS...  each of these kills itself so long after it has begun to shrink; 0: before
+//   survive hang PE            it stops itself, is left out, and is woken while the others use the rest
+//   survive wait PE            it holds a lock and kills itself, while the others wait for words and locks
+//   survive rely|return        PE 1 kills itself in a job that has not opted in; with "return" errors return
 #include <shmemx_interface.h>
 #include <signal.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 #include "tests/integration/shmem/pe_checks.hpp"
 
@@ -191,7 +176,7 @@ void report(const char* what, shmem_team_t old_team, shmem_team_t new_team) {
 int end() {
   shmem_finalize();
   CHECK(shmemx_take_error() == 0);
-  return pe_checks::failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }
 
 /// Teams without a victim that this PE is in: for each stride, the longest one. Collective over the world.
@@ -377,7 +362,7 @@ int come_back(const Words& words) {
   std::fflush(stdout);
   shmem_finalize();
   CHECK(shmemx_take_error() != 0);
-  return pe_checks::failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }
 
 int hang(int victim) {
@@ -525,7 +510,7 @@ int rely(bool errors_return) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(survive) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "rely" || mode == "return") {
     return rely(mode == "return");

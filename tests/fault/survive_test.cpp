@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that go on when a PE dies: those that are left agree on who they are.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <random>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "tests/fault/survivors.hpp"
-#include "tests/support/soak.hpp"
 
 namespace {
 
 using survivors::count_of;
 using survivors::expect_agreement;
+using survivors::run_clean;
 using survivors::run_pes;
-using test_support::repeats;
-using testing::HasSubstr;
-using testing::Not;
+using namespace test_support;
+using namespace testing;
 
 TEST(Survive, TheRestOfTheWorldIsAFullTeam) {
-  const auto job = run_pes(4, "off", {"die", "1"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(4, "off", {"die", "1"});
   EXPECT_EQ(count_of(job.output, "die: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
   EXPECT_EQ(count_of(job.output, "failed 1,"), 3) << job.output;
   EXPECT_THAT(job.output, HasSubstr("the others go on without it"));
@@ -32,15 +24,13 @@ TEST(Survive, TheRestOfTheWorldIsAFullTeam) {
 
 TEST(Survive, EvenlySpacedAndSeveralDead) {
   for (const auto& dead : std::vector<std::vector<std::string>>{{"die", "3"}, {"die", "0"}, {"die", "0", "2", "3"}}) {
-    const auto job = run_pes(6, "off", dead);
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean(6, "off", dead);
     EXPECT_EQ(count_of(job.output, " -> "), 7 - static_cast<int>(dead.size())) << job.output;
   }
 }
 
 TEST(Survive, BarriersGoThroughANewGroupOfTheDevice) {
-  const auto job = run_pes(4, "fake", {"die", "1"}, {"SHMEM_GBA=require"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(4, "fake", {"die", "1"}, {"SHMEM_GBA=require"});
   EXPECT_EQ(count_of(job.output, "by gba"), 3) << job.output;
 }
 
@@ -50,8 +40,7 @@ TEST(Survive, AllGetTheSameTeamWhenOthersDieMeanwhile) {
     // Those who wait notice the first death after half a second, and the new team is ready some milliseconds later.
     const auto micros = [&] { return std::to_string(450'000 + random() % 150'000); };
     const bool device = i % 2 == 1;
-    const auto job = run_pes(6, device ? "fake" : "off", {"race", "3:0", "1:" + micros(), "4:" + micros()});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean(6, device ? "fake" : "off", {"race", "3:0", "1:" + micros(), "4:" + micros()});
     EXPECT_EQ(count_of(job.output, "end: 0,2,5 -> 0,2,5"), 3) << job.output;
     expect_agreement(job.output);
     if (HasFailure()) {
@@ -66,10 +55,10 @@ TEST(Survive, AllGetTheSameTeamWhenTheDeviceIsLostMeanwhile) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % (1000UL * most_ms)));
   };
   for (int i = 0; i < repeats(3, 200) && !HasFailure(); ++i) {
-    test_support::FakeDevice device;
-    const std::vector<std::string> command{test_support::test_program("survive_pes"), "race", "3:0",
+    FakeDevice device;
+    const std::vector<std::string> command{test_program("shmem_pes"), "survive", "race", "3:0",
                                            "1:" + std::to_string(450'000 + random() % 150'000)};
-    test_support::Process job(test_support::oshrun(5, device.path(), command));
+    Process job(oshrun(5, device.path(), command));
     // Before the first death, in a shrink, or in the barriers of a new group.
     wait(900);
     device.process().signal(SIGKILL);
@@ -86,8 +75,7 @@ TEST(Survive, AllGetTheSameTeamWhenTheDeviceIsLostMeanwhile) {
 
 TEST(Survive, OneThatHangsIsLeftOutAndDoesNotComeBack) {
   for (const char* gba : {"off", "fake"}) {
-    const auto job = run_pes(4, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=3"});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean(4, gba, {"hang", "1"}, {"SHMEM_BARRIER_TIMEOUT=3"});
     EXPECT_EQ(count_of(job.output, "hang: 0,1,2,3 -> 0,2,3, team "), 3) << job.output;
     EXPECT_THAT(job.output, HasSubstr("PE 1: left out: "));
     EXPECT_THAT(job.output,
@@ -97,8 +85,7 @@ TEST(Survive, OneThatHangsIsLeftOutAndDoesNotComeBack) {
 
 TEST(Survive, WaitsForWordsAndLocksNoticeADeadPe) {
   for (const char* victim : {"1", "0"}) {
-    const auto job = run_pes(4, "off", {"wait", victim});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    const auto job = run_clean(4, "off", {"wait", victim});
     EXPECT_EQ(count_of(job.output, "wait: 0,1,2,3 -> "), 3) << job.output;
   }
 }

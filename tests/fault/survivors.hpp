@@ -1,42 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of survive_pes.
+// Jobs of PEs that go on when others die (survive_pes.cpp).
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <map>
-#include <string>
-#include <vector>
 
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 #include "tests/support/text.hpp"
 
 namespace survivors {
 
+using test_support::count_of;
+using test_support::Outcome;
 using test_support::Seconds;
+using test_support::Words;
 
-inline test_support::Outcome run_pes(int pes, const std::string& gba, std::vector<std::string> arguments,
-                                     const std::vector<std::string>& environment = {}) {
-  arguments.insert(arguments.begin(), test_support::test_program("survive_pes"));
-  return test_support::run(test_support::oshrun(pes, gba, arguments), environment, Seconds{120});
+constexpr Seconds kLimit{120};
+
+inline Words command_of(Words arguments) {
+  arguments.insert(arguments.begin(), {"shmem_pes", "survive"});
+  return arguments;
 }
 
-inline int count_of(const std::string& output, const std::string& part) {
-  int count = 0;
-  for (std::size_t at = output.find(part); at != std::string::npos; at = output.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
+inline Outcome run_pes(int pes, const std::string& gba, const Words& arguments, const Words& environment = {}) {
+  return test_support::run_pes(pes, gba, command_of(arguments), environment, kLimit);
+}
+
+inline Outcome run_clean(int pes, const std::string& gba, const Words& arguments, const Words& environment = {}) {
+  return test_support::run_clean(pes, gba, command_of(arguments), environment, kLimit);
 }
 
 /// The same with `each` PEs on a node; nodes are environments on this machine.
-inline test_support::Outcome run_nodes(int nodes, int each, const std::string& gba, std::vector<std::string> arguments,
-                                       const std::vector<std::string>& environment = {}) {
-  const std::string line =
-      "export SHMEM_HOST_ID=node$((OSHRUN_RANK / " + std::to_string(each) + R"()); exec "$0" "$@")";
-  std::vector<std::string> command{"/bin/sh", "-c", line, test_support::test_program("survive_pes")};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return test_support::run(test_support::oshrun(nodes * each, gba, command), environment, Seconds{120});
+inline Outcome run_clean_nodes(int nodes, int each, const std::string& gba, const Words& arguments,
+                               const Words& environment = {}) {
+  const auto command = test_support::on_nodes("/ " + std::to_string(each), command_of(arguments));
+  return test_support::run_clean(nodes * each, gba, command, environment, kLimit);
 }
 
 /// Each line of the old members is followed by the same new members and team on all PEs that say it, those that died

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of a job on several nodes: algorithm_pes [set|name ALGORITHM...]. Makes barriers, checks that none ends early,
+// A PE of a job on several nodes: algorithm [set|name ALGORITHM...]. Makes barriers, checks that none ends early,
 // and prints what the library says about them. With "set", each algorithm in turn by shmemx_team_set_barrier; with
 // "name", by shmemx_core_barrier_by on two cores.
-#include <shmem.h>
 #include <shmem_device.h>
-#include <shmemx.h>
 
-#include <cstdio>
-#include <cstring>
-#include <string>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -115,7 +111,7 @@ bool make_split_barrier() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(algorithm) {
   shmem_init();
   entered = static_cast<std::uint64_t*>(shmem_calloc(static_cast<std::size_t>(shmem_n_pes()), sizeof *entered));
   bool good = argc > 1 || report();

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that do not match or that fail: every PE names the node and ends in time.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <fstream>
-#include <thread>
 
 #include "tests/integration/net/job_on_hosts.hpp"
 
 namespace {
 
-using test_support::Hosts;
-using test_support::JobOnHosts;
-using test_support::OnHosts;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::AllOf;
-using testing::Each;
-using testing::HasSubstr;
-using testing::Ne;
-using testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 using BadNodes = OnHosts;
 
@@ -30,51 +19,46 @@ const auto kFailed = Each(AllOf(Ne(0), Ne(1000)));
 /// UCX 1.13 prints its own messages for processes that it aborts.
 const auto kNoneOfUcx = Not(HasSubstr("ucs_handle_error"));
 
-TEST_F(BadNodes, AreNamedWhenAPeDies) {
+/// Kills a PE when all have said `ready`, and some time has passed.
+void expect_named(const char* action, std::size_t victim, const char* ready = "ready",
+                  std::chrono::milliseconds later = {}, const JobOnHosts::Environment& environment = {}) {
   const Hosts hosts(3);
-  for (const char* action : {"get", "put", "add", "barrier", "wait"}) {
-    const JobOnHosts job(hosts, {0, 1, 2}, {test_program("net_pes"), action});
-    ASSERT_TRUE(job.all_say("ready")) << action << '\n' << job.output();
-    job.pe(1).signal(SIGKILL);
-    EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
-    for (const std::size_t pe : {0U, 2U}) {
-      EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 1"), kNoneOfUcx)) << action;
+  const JobOnHosts job(hosts, {0, 1, 2}, {test_program("shmem_pes"), "net", action}, environment);
+  ASSERT_TRUE(job.all_say(ready)) << action << '\n' << job.output();
+  std::this_thread::sleep_for(later);
+  job.pe(victim).signal(SIGKILL);
+  EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
+  for (std::size_t pe = 0; pe < 3; ++pe) {
+    if (pe != victim) {
+      const auto named = HasSubstr("PE " + std::to_string(victim));
+      EXPECT_THAT(job.pe(pe).output(), AllOf(named, kNoneOfUcx)) << action;
     }
   }
 }
 
+TEST_F(BadNodes, AreNamedWhenAPeDies) {
+  for (const char* action : {"get", "put", "add", "barrier", "wait"}) {
+    expect_named(action, 1);
+  }
+}
+
 TEST_F(BadNodes, AreNamedWhenAPeDiesInTheMiddleOfALargeCopy) {
-  const Hosts hosts(3);
   for (const char* action : {"get_large", "put_large"}) {
-    const JobOnHosts job(hosts, {0, 1, 2}, {test_program("net_pes"), action}, {"SHMEM_SYMMETRIC_SIZE=80M"});
-    ASSERT_TRUE(job.all_say("copies")) << action << '\n' << job.output();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    job.pe(1).signal(SIGKILL);
-    EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
-    for (const std::size_t pe : {0U, 2U}) {
-      EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 1"), kNoneOfUcx)) << action;
-    }
+    expect_named(action, 1, "copies", std::chrono::milliseconds(20), {"SHMEM_SYMMETRIC_SIZE=80M"});
   }
 }
 
 /// All other PEs are connected to PE 0 from the start.
 TEST_F(BadNodes, AreNamedWhenTheFirstPeDies) {
-  const Hosts hosts(3);
   for (const char* action : {"get", "put", "add"}) {
-    const JobOnHosts job(hosts, {0, 1, 2}, {test_program("net_pes"), action});
-    ASSERT_TRUE(job.all_say("ready")) << action << '\n' << job.output();
-    job.pe(0).signal(SIGKILL);
-    EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
-    for (const std::size_t pe : {1U, 2U}) {
-      EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 0"), kNoneOfUcx)) << action;
-    }
+    expect_named(action, 0);
   }
 }
 
 TEST_F(BadNodes, AreNamedWhenTheyAreFrozen) {
   const Hosts hosts(3);
   for (const char* action : {"get", "put"}) {
-    const JobOnHosts job(hosts, {0, 1, 2}, {test_program("net_pes"), action}, {"SHMEM_NETWORK_TIMEOUT=1"});
+    const JobOnHosts job(hosts, {0, 1, 2}, {test_program("shmem_pes"), "net", action}, {"SHMEM_NETWORK_TIMEOUT=1"});
     ASSERT_TRUE(job.all_say("ready")) << action << '\n' << job.output();
     job.pe(1).signal(SIGSTOP);
     for (const std::size_t pe : {0U, 2U}) {
@@ -91,7 +75,7 @@ TEST_F(BadNodes, AreNamedWhenTheyAreFrozen) {
 TEST_F(BadNodes, AreNamedWhenTheyCannotBeReachedAtStart) {
   const Hosts hosts(2);
   hosts.link_down(1);
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "hello"}, {"SHMEM_BOOTSTRAP_TIMEOUT=2"});
   EXPECT_THAT(job.codes(), kFailed) << job.output();
   EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 did not arrive within 2 s"));
   EXPECT_THAT(job.pe(1).output(), HasSubstr("cannot reach the job at " + Hosts::ipv4(0) + ":7000"));
@@ -110,7 +94,7 @@ TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
       GTEST_SKIP() << "no ip rules for ports here: " << rules.output;
     }
   }
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_NETWORK_TIMEOUT=3"});
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "hello"}, {"SHMEM_NETWORK_TIMEOUT=3"});
   EXPECT_THAT(job.codes(), kFailed) << job.output();
   EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 (on h1)"));
   EXPECT_THAT(job.pe(1).output(), HasSubstr("PE 0"));
@@ -119,10 +103,10 @@ TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
 TEST_F(BadNodes, GetAnErrorIfAnotherJobHasTheirPort) {
   const Hosts hosts(2);
   // Waits for its PE 1, which is never started.
-  const JobOnHosts first(hosts, {0}, {test_program("net_pes"), "hello"},
+  const JobOnHosts first(hosts, {0}, {test_program("shmem_pes"), "net", "hello"},
                          {"SHMEM_UID_SIZE=2", "SHMEM_UID_SECRET=first"});
   ASSERT_TRUE(hosts.run(0, {"sh", "-c", "until ss -Hltn | grep -q :7000; do sleep 0.01; done"}).exit.clean());
-  const JobOnHosts second(hosts, {0, 1}, {test_program("net_pes"), "hello"},
+  const JobOnHosts second(hosts, {0, 1}, {test_program("shmem_pes"), "net", "hello"},
                           {"SHMEM_UID_SECRET=second", "SHMEM_BOOTSTRAP_TIMEOUT=3"});
   EXPECT_THAT(second.codes(), kFailed) << second.output();
   for (const std::size_t pe : {0U, 1U}) {
@@ -136,7 +120,7 @@ TEST_F(BadNodes, AreNamedForTheirHeapSizes) {
   const Hosts hosts(2);
   // Different between nodes, and within one node.
   for (const auto& host_of : {std::vector{0, 1, 1}, {0, 1, 0}}) {
-    const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "hello"}, {},
+    const JobOnHosts job(hosts, host_of, {test_program("shmem_pes"), "net", "hello"}, {},
                          {{}, {"SHMEM_SYMMETRIC_SIZE=32M"}, {"SHMEM_SYMMETRIC_SIZE=32M"}});
     EXPECT_THAT(job.codes(), kFailed) << job.output();
     for (const std::size_t pe : {0U, 1U, 2U}) {
@@ -153,7 +137,8 @@ TEST_F(BadNodes, AreNamedWithoutUcx) {
   const Hosts hosts(2);
   const TempDir dir;
   std::ofstream(dir.file("libucp.so.0")) << "no library\n";
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {}, {{}, {"LD_LIBRARY_PATH=" + dir.path()}});
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "hello"}, {},
+                       {{}, {"LD_LIBRARY_PATH=" + dir.path()}});
   EXPECT_THAT(job.codes(), kFailed) << job.output();
   for (const std::size_t pe : {0U, 1U}) {
     EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 1 (on h1) has no network to the other nodes"),

@@ -3,12 +3,8 @@
 // its memory. Which PE is the target changes from step to step.
 #pragma once
 
-#include <shmem.h>
-
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <functional>
+#define PE_CHECK_ENDS_JOB
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace computing_target {
 
@@ -18,19 +14,10 @@ T look(T& word) {
   return std::atomic_ref(word).load(std::memory_order_acquire);
 }
 
-inline void expect(bool good, const char* what, int line) {
-  if (good) {
-    return;
-  }
-  std::fprintf(stderr, "PE %d, line %d: expected that %s\n", shmem_my_pe(), line, what);
-  shmem_global_exit(1);
-}
-#define EXPECT(condition) computing_target::expect((condition), #condition, __LINE__)
-
 /// The PEs but `target`, which is the first or the last, as a team: INVALID on the target.
 inline shmem_team_t team_of_actors(int target) {
   shmem_team_t team = SHMEM_TEAM_INVALID;
-  EXPECT(shmem_team_split_strided(SHMEM_TEAM_WORLD, target == 0 ? 1 : 0, 1, shmem_n_pes() - 1, nullptr, 0, &team) == 0);
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, target == 0 ? 1 : 0, 1, shmem_n_pes() - 1, nullptr, 0, &team) == 0);
   return team;
 }
 

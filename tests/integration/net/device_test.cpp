@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts whose PEs have ports of one device: their barriers go through it, and no barrier is lost when the device, one
 // host's connection to it or a link fails.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <array>
@@ -10,30 +8,16 @@
 #include <fstream>
 #include <functional>
 #include <random>
-#include <thread>
 
 #include "tests/integration/net/job_on_hosts.hpp"
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
 #include "tools/raw_client/raw_client.hpp"
 #include "uapi/gba_debug.h"
 
 namespace {
 
-using test_support::FakeDevice;
-using test_support::Hosts;
-using test_support::JobOnHosts;
-using test_support::OnHosts;
-using test_support::pid_of;
-using test_support::program;
-using test_support::repeats;
-using test_support::run;
-using test_support::Seconds;
-using test_support::sum_of;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::Each;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr Seconds kLimit{100};
 
@@ -270,7 +254,7 @@ TEST_F(DeviceOfHosts, DoesTheBarriersOfTheirShuffles) {
   constexpr int kMore = 50;
   for (const int shuffles : {10, 10 + kMore}) {
     const FakeDevice device;
-    const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("kv_barrier_pes"), std::to_string(shuffles)},
+    const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("shmem_pes"), "kv_barrier", std::to_string(shuffles)},
                          {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path()});
     ASSERT_THAT(job.codes(kLimit), Each(0)) << job.output();
     EXPECT_TRUE(job.all_say("all blocks are right")) << job.output();
@@ -283,7 +267,7 @@ TEST_F(DeviceOfHosts, DoesTheBarriersOfTheirShuffles) {
 TEST_F(DeviceOfHosts, IsKilledDuringTheirShufflesAndNoBlockIsLost) {
   const Hosts hosts(2);
   FakeDevice device;
-  const JobOnHosts job(hosts, {0, 1, 1}, {test_program("kv_barrier_pes"), "3000"},
+  const JobOnHosts job(hosts, {0, 1, 1}, {test_program("shmem_pes"), "kv_barrier", "3000"},
                        {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path(), "SHMEM_BARRIER_TIMEOUT=60"});
   const auto end = std::chrono::steady_clock::now() + kLimit;
   while (releases(device) < 200 && std::chrono::steady_clock::now() < end) {

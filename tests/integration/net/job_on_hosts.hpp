@@ -2,9 +2,8 @@
 // Tests of jobs on several hosts.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include "tests/support/job_on_hosts.hpp"
+#include "tests/support/pe.hpp"
 
 namespace test_support {
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of a job on several nodes: kv_barrier_pes SHUFFLES. The first and the last PE swap a block that often; nothing
+// A PE of a job on several nodes: kv_barrier SHUFFLES. The first and the last PE swap a block that often; nothing
 // else synchronises them meanwhile.
-#include <shmem.h>
-#include <shmemx.h>
 #include <shmemx_kv.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -26,7 +22,7 @@ bool is_filled(const unsigned char* block, int pe) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(kv_barrier) {
   const int shuffles = argc > 1 ? std::atoi(argv[1]) : 1;
   shmem_init();
   const int me = shmem_my_pe();

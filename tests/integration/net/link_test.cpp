@@ -1,35 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links between nodes that fail: no other path is used, and a wait ends when the link returns, or with a message.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
-#include <thread>
 
 #include "tests/integration/net/job_on_hosts.hpp"
 
 namespace {
 
-using test_support::Hosts;
-using test_support::JobOnHosts;
-using test_support::OnHosts;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::Each;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 using LinkOfANode = OnHosts;
 
-std::size_t rounds(const JobOnHosts& job) {
-  const std::string text = job.pe(0).output();
-  std::size_t count = 0;
-  for (auto at = text.find("round"); at != std::string::npos; at = text.find("round", at + 1)) {
-    ++count;
-  }
-  return count;
+int rounds(const JobOnHosts& job) {
+  return count_of(job.pe(0).output(), "round");
 }
 
 bool goes_on(const JobOnHosts& job) {
@@ -44,7 +28,7 @@ bool goes_on(const JobOnHosts& job) {
 TEST_F(LinkOfANode, OnlyPausesTheJobIfItIsDownForAMoment) {
   const Hosts hosts(2);
   const TempDir dir;
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "traffic", dir.file("end")},
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "traffic", dir.file("end")},
                        {"SHMEM_BARRIER_TIMEOUT=30", "SHMEM_NETWORK_TIMEOUT=30"});
   ASSERT_TRUE(goes_on(job)) << job.output();
   const auto before = hosts.traffic(1);
@@ -66,7 +50,7 @@ TEST_F(LinkOfANode, OnlyPausesTheJobIfItIsDownForAMoment) {
 
 /// Expects the job to end on all PEs, each of which names the PE that it waited for.
 void expect_end_of_both(const JobOnHosts& job) {
-  EXPECT_THAT(job.codes(), Each(AllOf(testing::Ne(0), testing::Ne(1000)))) << job.output();
+  EXPECT_THAT(job.codes(), Each(AllOf(Ne(0), Ne(1000)))) << job.output();
   EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 (on h1)"));
   EXPECT_THAT(job.pe(1).output(), AnyOf(HasSubstr("PE 0 (on h0)"), HasSubstr("PE 0")));
 }
@@ -75,7 +59,7 @@ TEST_F(LinkOfANode, EndsTheJobIfItStaysDown) {
   for (const char* limit : {"SHMEM_BARRIER_TIMEOUT=1", "SHMEM_NETWORK_TIMEOUT=1"}) {
     const Hosts hosts(2);
     const TempDir dir;
-    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "traffic", dir.file("end")}, {limit});
+    const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "traffic", dir.file("end")}, {limit});
     ASSERT_TRUE(goes_on(job)) << job.output();
     hosts.link_down(1);
     expect_end_of_both(job);
@@ -87,7 +71,7 @@ TEST_F(LinkOfANode, MayTakeLongerFramesThanTheOtherOne) {
   const Hosts hosts(2);
   hosts.set_mtu(0, 9000);
   hosts.set_mtu(1, 1400);
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "large"}, {"SHMEM_NETWORK_TIMEOUT=30"});
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "large"}, {"SHMEM_NETWORK_TIMEOUT=30"});
   EXPECT_THAT(job.codes(), Each(0)) << job.output();
 }
 
@@ -96,7 +80,7 @@ TEST_F(LinkOfANode, EndsTheJobIfTheSwitchDropsLongFrames) {
   for (const int host : {0, 1}) {
     hosts.set_mtu(host, 9000, 1500);
   }
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "large"},
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "large"},
                        {"SHMEM_NETWORK_TIMEOUT=2", "SHMEM_BOOTSTRAP_TIMEOUT=5"});
   expect_end_of_both(job);
 }

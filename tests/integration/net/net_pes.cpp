@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of a job on several nodes: net_pes ACTION [FILE]. Prints "PE n ready" when the job has started.
+// A PE of a job on several nodes: net ACTION [FILE]. Prints "PE n ready" when the job has started.
 #include <malloc.h>
-#include <shmem.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <thread>
-#include <vector>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -243,67 +234,58 @@ void copy_for_ever(bool get) {
 }
 
 void run(const std::string& action, const std::string& file) {
-  if (action == "hello") {
-    use_all_memory(0);
-  }
-  if (action == "large") {
-    large();
-  }
-  if (action == "traffic") {
-    traffic(file);
-  }
-  if (action == "compute") {
-    compute(file);
-  }
-  if (action == "poll") {
-    poll();
-  }
-  if (action == "shift") {
-    shift();
-  }
-  if (action == "psyncs") {
-    check_psyncs();
-    say("is through");
-  }
-  if (action == "mistake") {
-    shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all();
-  }
-  // Without end: the test kills or stops PE 1, which must end the others.
-  if (action == "get") {
-    for (;;) {
-      shmem_long_g(&global_word, right());
-    }
-  }
-  if (action == "put") {
-    for (;;) {
-      shmem_long_p(&global_word, 1, right());
-    }
-  }
-  if (action == "get_large" || action == "put_large") {
-    copy_for_ever(action == "get_large");
-  }
-  if (action == "add") {
-    for (;;) {
-      shmem_long_atomic_add(&global_word, 1, right());
-    }
-  }
-  if (action == "barrier") {
-    if (shmem_my_pe() == 1) {
-      ::pause();
-    }
-    shmem_barrier_all();
-  }
-  if (action == "wait") {
-    if (shmem_my_pe() == 1) {
-      ::pause();
-    }
-    shmem_long_wait_until(&global_word, SHMEM_CMP_EQ, 1);
-  }
+  pe_checks::act(action, {{"nothing", [] {}},
+                          {"hello", [&] { use_all_memory(0); }},
+                          {"large", [&] { large(); }},
+                          {"traffic", [&] { traffic(file); }},
+                          {"compute", [&] { compute(file); }},
+                          {"poll", [&] { poll(); }},
+                          {"shift", [&] { shift(); }},
+                          {"psyncs",
+                           [&] {
+                             check_psyncs();
+                             say("is through");
+                           }},
+                          {"mistake", [&] { shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all(); }},
+                          // Without end: the test kills or stops PE 1, which must end the others.
+                          {"get",
+                           [&] {
+                             for (;;) {
+                               shmem_long_g(&global_word, right());
+                             }
+                           }},
+                          {"put",
+                           [&] {
+                             for (;;) {
+                               shmem_long_p(&global_word, 1, right());
+                             }
+                           }},
+                          {"get_large", [&] { copy_for_ever(true); }},
+                          {"put_large", [&] { copy_for_ever(false); }},
+                          {"add",
+                           [&] {
+                             for (;;) {
+                               shmem_long_atomic_add(&global_word, 1, right());
+                             }
+                           }},
+                          {"barrier",
+                           [&] {
+                             if (shmem_my_pe() == 1) {
+                               ::pause();
+                             }
+                             shmem_barrier_all();
+                           }},
+                          {"wait", [&] {
+                             if (shmem_my_pe() == 1) {
+                               ::pause();
+                             }
+                             shmem_long_wait_until(&global_word, SHMEM_CMP_EQ, 1);
+                           }}});
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(net) {
   if (argc < 2) {
     return 2;
   }

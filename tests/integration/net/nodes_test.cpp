@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs on several nodes: hosts that the test creates, or nodes that SHMEM_HOST_ID makes of one machine.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 
 #include "tests/integration/net/job_on_hosts.hpp"
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
 
 namespace {
 
-using test_support::Hosts;
-using test_support::JobOnHosts;
-using test_support::OnHosts;
-using test_support::oshrun;
-using test_support::program;
-using test_support::repeats;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::AllOf;
-using testing::Each;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr Seconds kLimit{240};
-
-/// A command for oshrun that runs `command` on nodes of `pes` PEs each.
-std::vector<std::string> in_nodes_of(int pes, const std::vector<std::string>& command) {
-  std::vector<std::string> line{
-      "/bin/sh", "-c",
-      "SHMEM_HOST_ID=node$((OSHRUN_RANK / " + std::to_string(pes) + ")); export SHMEM_HOST_ID; exec \"$0\" \"$@\""};
-  line.insert(line.end(), command.begin(), command.end());
-  return line;
-}
 
 struct Places {
   int nodes;
@@ -45,17 +22,17 @@ class OpenShmemOnNodes : public testing::TestWithParam<Parameters> {};
 
 TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
   const auto& [family, language, places] = GetParam();
-  const std::string name = std::string("openshmem_") + family + "_" + language + "_pes";
-  const auto job = test_support::run(
-      oshrun(places.nodes * places.each, "off", in_nodes_of(places.each, {test_program(name)})), {}, kLimit);
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const std::string program = std::string("openshmem_") + language + "_pes";
+  run_clean(places.nodes * places.each, "off", on_nodes("/ " + std::to_string(places.each), {program, family}), {},
+            kLimit);
 }
 
 /// Hosts with networks of their own, which the launcher reaches as by ssh.
 TEST_F(OnHosts, OshrunStartsAJobOnAll) {
   const Hosts hosts(3);
-  const std::vector<std::string> command{program("oshrun"), "--rsh", hosts.agent(),           "-H",   "h0:2,h1:2,h2",
-                                         "--gba",           "off",   test_program("net_pes"), "hello"};
+  const std::vector<std::string> command{
+      program("oshrun"),         "--rsh", hosts.agent(), "-H", "h0:2,h1:2,h2", "--gba", "off",
+      test_program("shmem_pes"), "net",   "hello"};
   const auto job = hosts.run(0, command, {"SHMEM_INFO=1", "SHMEM_SYMMETRIC_SIZE=64M"}, kLimit);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("5 PEs"), HasSubstr("shmem: 3 nodes, by ucx")));
@@ -63,8 +40,9 @@ TEST_F(OnHosts, OshrunStartsAJobOnAll) {
 
 TEST_F(OnHosts, OshrunsPesMayStartTheLibraryAgain) {
   const Hosts hosts(2);
-  const std::vector<std::string> command{program("oshrun"), "--rsh", hosts.agent(),           "-H",   "h0:2,h1:2",
-                                         "--gba",           "off",   test_program("net_pes"), "again"};
+  const std::vector<std::string> command{
+      program("oshrun"),         "--rsh", hosts.agent(), "-H", "h0:2,h1:2", "--gba", "off",
+      test_program("shmem_pes"), "net",   "again"};
   const auto job = hosts.run(0, command, {"SHMEM_SYMMETRIC_SIZE=64M"}, kLimit);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   for (int pe = 0; pe < 4; ++pe) {
@@ -73,15 +51,13 @@ TEST_F(OnHosts, OshrunsPesMayStartTheLibraryAgain) {
 }
 
 TEST(Nodes, DoNotStartByTcpIfRdmaIsRequired) {
-  const auto job = test_support::run(oshrun(2, "off", in_nodes_of(1, {test_program("net_pes"), "hello"})),
-                                     {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);
+  const auto job =
+      run_pes(2, "off", on_nodes("/ 1", {"shmem_pes", "net", "hello"}), {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);
   EXPECT_NE(job.exit.code, 0);
   EXPECT_THAT(job.output, AllOf(HasSubstr("shmem: PE 0 (on "), HasSubstr("has no network to the other nodes: "),
                                 HasSubstr("SHMEM_NETWORK_REQUIRE=rdma, but UCX "), HasSubstr("would use tcp")));
   // PEs of one node need no network.
-  const auto one_node =
-      test_support::run(oshrun(2, "off", {test_program("net_pes"), "hello"}), {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);
-  EXPECT_TRUE(one_node.exit.clean()) << one_node.output;
+  run_clean(2, "off", {"shmem_pes", "net", "hello"}, {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);
 }
 
 /// Programs for Ascend SHMEM, which give each of the library's PEs a device.
@@ -91,9 +67,9 @@ TEST(AscendOnNodes, CallsDoWhatThatLibrarySays) {
     programs.insert(programs.end(), {"rma_cxx", "sync_cxx", "kernel"});
   }
   for (const std::string program : programs) {
-    const auto job = test_support::run(oshrun(4, "off", in_nodes_of(2, {test_program("ascend_" + program + "_pes")})),
-                                       {"SHMEM_CYCLE_PROF_PE=3"}, kLimit);
-    EXPECT_TRUE(job.exit.clean()) << program << '\n' << job.output;
+    const std::string part = program.substr(0, program.find('_'));
+    const Words command{program.ends_with("_c") ? "ascend_c_pes" : "ascend_cxx_pes", part};
+    run_clean(4, "off", on_nodes("/ 2", command), {"SHMEM_CYCLE_PROF_PE=3"}, kLimit);
   }
 }
 
@@ -103,11 +79,9 @@ TEST(AscendOnNodes, ProgramsRunAsTheyAreWrittenForThatLibrary) {
                               {"kv_shuffle", "1", "2", "8", "64"},
                               {"kv_shuffle", "16", "3", "5", "7"}}) {
     const TempDir dir;
-    std::vector<std::string> line{test_program("ascend_" + command[0] + "_pes"), dir.file("uid")};
+    Words line{"ascend_cxx_pes", command[0], dir.file("uid")};
     line.insert(line.end(), command.begin() + 1, command.end());
-    const auto job =
-        test_support::run(oshrun(4, "off", in_nodes_of(2, line)), {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, kLimit);
-    EXPECT_TRUE(job.exit.clean()) << command[0] << '\n' << job.output;
+    run_clean(4, "off", on_nodes("/ 2", line), {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, kLimit);
   }
 }
 
@@ -133,8 +107,7 @@ std::vector<Places> all_places() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpenShmemOnNodes,
-                         testing::Combine(testing::ValuesIn(kFamilies), testing::ValuesIn(languages()),
-                                          testing::ValuesIn(all_places())),
+                         Combine(ValuesIn(kFamilies), ValuesIn(languages()), ValuesIn(all_places())),
                          [](const testing::TestParamInfo<Parameters>& test) {
                            const auto& places = std::get<2>(test.param);
                            return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +
@@ -150,7 +123,7 @@ TEST_F(NodesOfAJob, AreHostsThatShareOnlyTheNetwork) {
   const Hosts hosts(3);
   for (const auto& host_of : {std::vector<int>{0, 1, 2}, {0, 0, 1, 1}}) {
     const auto before = hosts.traffic(1);
-    const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "hello"}, {"SHMEM_INFO=1"});
+    const JobOnHosts job(hosts, host_of, {test_program("shmem_pes"), "net", "hello"}, {"SHMEM_INFO=1"});
     expect_clean(job);
     EXPECT_THAT(job.pe(0).output(), AllOf(HasSubstr(host_of.size() == 3 ? "3 nodes" : "2 nodes"), HasSubstr("ucx ")));
     // Heap and global words for the next PE.
@@ -160,7 +133,7 @@ TEST_F(NodesOfAJob, AreHostsThatShareOnlyTheNetwork) {
 
 TEST_F(NodesOfAJob, StartAndEndTheLibraryRepeatedly) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "again"});
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "again"});
   expect_clean(job);
   EXPECT_THAT(job.pe(1).output(), HasSubstr("PE 1 was there in start 2"));
 }
@@ -173,7 +146,7 @@ TEST_F(NodesOfAJob, MayBeStartedByMpirun) {
   const TempDir dir;
   const auto job = hosts.run(0,
                              {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--host",
-                              hosts.slots(2), test_program("net_pes"), "hello"},
+                              hosts.slots(2), test_program("shmem_pes"), "net", "hello"},
                              {"TMPDIR=" + dir.path(), "SHMEM_GBA=off", "SHMEM_INFO=1"}, kLimit);
   if (job.exit.code == 127) {
     GTEST_SKIP() << "mpirun is not installed (Debian: openmpi-bin)";
@@ -187,7 +160,7 @@ TEST_F(NodesOfAJob, FindEachOtherByIpv6) {
     GTEST_SKIP() << "this kernel has no IPv6";
   }
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"},
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "hello"},
                        {"SHMEM_UID_SESSION_ID=[" + Hosts::ipv6(0) + "]:7000"});
   expect_clean(job);
 }
@@ -200,11 +173,11 @@ TEST_F(NodesOfAJob, FindEachOtherByTheAddressOfAnInterface) {
   }
   for (const std::string& interface : interfaces) {
     const TempDir dir;
-    std::vector<std::unique_ptr<test_support::Process>> pes;
+    std::vector<std::unique_ptr<Process>> pes;
     pes.reserve(2);
     for (int pe = 0; pe < 2; ++pe) {
-      pes.push_back(std::make_unique<test_support::Process>(
-          hosts.on(pe, {test_program("uid_pes"), dir.file("id"), std::to_string(pe), "2", "hello"}),
+      pes.push_back(std::make_unique<Process>(
+          hosts.on(pe, {test_program("shmem_pes"), "uid", dir.file("id"), std::to_string(pe), "2", "hello"}),
           std::vector{interface}));
     }
     for (const auto& pe : pes) {
@@ -220,10 +193,8 @@ TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
   for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
     for (const std::string family : kFamilies) {
       for (const std::string language : languages()) {
-        const JobOnHosts job(
-            hosts, host_of,
-            {test_program(std::string("openshmem_").append(family).append("_").append(language).append("_pes"))},
-            {"SHMEM_SYMMETRIC_SIZE=1G"});
+        const JobOnHosts job(hosts, host_of, {test_program("openshmem_" + language + "_pes"), family},
+                             {"SHMEM_SYMMETRIC_SIZE=1G"});
         EXPECT_THAT(job.codes(kLimit), Each(0)) << family << '\n' << job.output();
       }
     }
@@ -256,7 +227,8 @@ TEST_F(NodesOfAJob, AnswerWhileTheyComputeUnlessTheyHaveNoProgressThread) {
     if (!thread) {
       environment.emplace_back("SHMEM_PROGRESS_THREAD=0");
     }
-    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "compute", dir.file("computes")}, environment);
+    const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "compute", dir.file("computes")},
+                         environment);
     expect_clean(job);
     EXPECT_THAT(job.pe(0).output(), HasSubstr(thread ? "was answered meanwhile" : "was answered after it"));
   }
@@ -264,26 +236,26 @@ TEST_F(NodesOfAJob, AnswerWhileTheyComputeUnlessTheyHaveNoProgressThread) {
 
 TEST_F(NodesOfAJob, AnswerWhileTheyPollOnTheirNode) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 0, 1}, {test_program("net_pes"), "poll"}, {"SHMEM_PROGRESS_THREAD=0"});
+  const JobOnHosts job(hosts, {0, 0, 1}, {test_program("shmem_pes"), "net", "poll"}, {"SHMEM_PROGRESS_THREAD=0"});
   expect_clean(job);
   EXPECT_TRUE(job.all_say("is through"));
 }
 
 TEST_F(NodesOfAJob, ForgetActiveSetsWithTheirMemory) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "psyncs"});
+  const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", "psyncs"});
   expect_clean(job);
   EXPECT_TRUE(job.all_say("is through"));
 }
 
 TEST_F(NodesOfAJob, AreCheckedByTheirNumbersInTheJob) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("net_pes"), "shift"}, {"SHMEM_DEBUG=1"});
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("shmem_pes"), "net", "shift"}, {"SHMEM_DEBUG=1"});
   expect_clean(job);
   EXPECT_TRUE(job.all_say("is through"));
 
-  const JobOnHosts wrong(hosts, {0, 0, 1, 1}, {test_program("net_pes"), "mistake"}, {"SHMEM_DEBUG=1"});
-  EXPECT_THAT(wrong.codes(), Each(testing::Ne(0)));
+  const JobOnHosts wrong(hosts, {0, 0, 1, 1}, {test_program("shmem_pes"), "net", "mistake"}, {"SHMEM_DEBUG=1"});
+  EXPECT_THAT(wrong.codes(), Each(Ne(0)));
   EXPECT_THAT(wrong.output(), HasSubstr("PE 2 calls shmem_barrier_all(), PE 3 calls shmem_sync_all()"));
 }
 
@@ -294,7 +266,7 @@ TEST_F(NodesOfAJob, StartSynchroniseAndFinishWithManyPes) {
   for (int host = 0; host < hosts.number(); ++host) {
     host_of.insert(host_of.end(), static_cast<std::size_t>(each), host);
   }
-  const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "nothing"}, {"SHMEM_BOOTSTRAP_TIMEOUT=120"});
+  const JobOnHosts job(hosts, host_of, {test_program("shmem_pes"), "net", "nothing"}, {"SHMEM_BOOTSTRAP_TIMEOUT=120"});
   expect_clean(job);
   EXPECT_TRUE(job.all_say("ready"));
 }

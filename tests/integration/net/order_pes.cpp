@@ -3,12 +3,7 @@
 // were changed before the flag was. Threads of the other PEs change both, in every way that OpenSHMEM 1.6 orders. On at
 // least 3 PEs.
 //
-//   order_pes LOOKS        each way goes on until the computing PE has seen that many values of its flag
-#include <array>
-#include <cstdlib>
-#include <thread>
-#include <vector>
-
+//   order LOOKS        each way goes on until the computing PE has seen that many values of its flag
 #include "tests/integration/net/computing_target.hpp"
 
 namespace {
@@ -97,7 +92,7 @@ constexpr Way kWays[] = {
         shmem_atomic_fetch_inc_nbi(w.ctx, &before[i], &w.channel->data[i], w.target);
       }
       shmem_ctx_quiet(w.ctx);
-      EXPECT(before == words_of(round - 1));
+      CHECK(before == words_of(round - 1));
       shmem_p(w.ctx, &w.channel->flag, round, w.target);
     },
     [](const Writer& w, std::uint64_t round) {  // strided puts and single words, fence, put of a flag
@@ -124,10 +119,10 @@ struct Seen {
 
   void look_at(Channel& channel) {
     const std::uint64_t now = look(channel.flag);
-    EXPECT(now >= flag);
+    CHECK(now >= flag);
     for (std::size_t i = 0; i < kWords; ++i) {
       const std::uint64_t word = look(channel.data[i]);
-      EXPECT(word >= now && word >= data[i]);
+      CHECK(word >= now && word >= data[i]);
       data[i] = word;
     }
     if (now != flag) {
@@ -154,7 +149,7 @@ void watch_all() {
 /// In the default context and in a private one.
 void write_all(int target, int thread) {
   shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
-  EXPECT(thread == 0 || shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) == 0);
+  CHECK(thread == 0 || shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) == 0);
   auto& mine = channels[static_cast<std::size_t>(shmem_my_pe())][static_cast<std::size_t>(thread)];
   for (std::size_t way = 0; way < kNumberOfWays; ++way) {
     const Writer writer{ctx, target, &mine[way]};
@@ -171,12 +166,12 @@ void write_all(int target, int thread) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(order) {
   int provided = 0;
-  EXPECT(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
+  CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
   looks = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   const int pes = shmem_n_pes();
-  EXPECT(pes >= 3 && pes <= kMostPes);
+  CHECK(pes >= 3 && pes <= kMostPes);
   for (const int target : {0, pes - 1}) {
     channels = {};
     done = 0;

@@ -3,15 +3,9 @@
 // right result. So do waits of the other PEs for each other, collective calls of a team that the computing PE is not
 // in, and locks. On at least 3 PEs.
 //
-//   progress_pes           the first and the last PE compute in turn
-//   progress_pes exit      PE 0 computes without end; PE 1 ends the job
-//   progress_pes wait      PE 0 computes without end; the others wait for it
-#include <cstring>
-#include <iterator>
-#include <numeric>
-#include <thread>
-#include <vector>
-
+//   progress           the first and the last PE compute in turn
+//   progress exit      PE 0 computes without end; PE 1 ends the job
+//   progress wait      PE 0 computes without end; the others wait for it
 #include "tests/integration/net/computing_target.hpp"
 
 namespace {
@@ -63,7 +57,7 @@ void expect_words(Actor& actor, const long* from, std::size_t count, std::size_t
   long back[kWords] = {};
   shmem_get(actor.ctx, back, actor.slot->words, kWords, actor.target);
   for (std::size_t i = 0; i < count; ++i) {
-    EXPECT(back[i * stride] == from[i]);
+    CHECK(back[i * stride] == from[i]);
   }
 }
 
@@ -75,7 +69,7 @@ void copy_words(Actor& actor, long salt) {
   const auto [ctx, target] = std::pair(actor.ctx, actor.target);
   shmem_p(ctx, words, salt - 1, target);
   actor.complete();
-  EXPECT(shmem_g(ctx, words, target) == salt - 1);
+  CHECK(shmem_g(ctx, words, target) == salt - 1);
   shmem_put(ctx, words, from, kWords, target);
   shmem_ctx_fence(ctx);
   actor.complete();
@@ -84,16 +78,16 @@ void copy_words(Actor& actor, long salt) {
   actor.complete();
   shmem_get_nbi(ctx, back, words, kWords - 1, target);
   actor.complete();
-  EXPECT(std::memcmp(back, from + 1, sizeof(long) * (kWords - 1)) == 0);
+  CHECK(std::memcmp(back, from + 1, sizeof(long) * (kWords - 1)) == 0);
   shmem_iput(ctx, words, from, 2, 1, kWords / 2, target);
   actor.complete();
   expect_words(actor, from, kWords / 2, 2);
   shmem_iget(ctx, back, words, 1, 2, kWords / 2, target);
-  EXPECT(std::memcmp(back, from, sizeof(long) * kWords / 2) == 0);
+  CHECK(std::memcmp(back, from, sizeof(long) * kWords / 2) == 0);
   shmem_ibput(ctx, words, from, 4, 2, 2, kWords / 4, target);
   actor.complete();
   shmem_ibget(ctx, back, words, 2, 4, 2, kWords / 4, target);
-  EXPECT(std::memcmp(back, from, sizeof(long) * kWords / 2) == 0);
+  CHECK(std::memcmp(back, from, sizeof(long) * kWords / 2) == 0);
 }
 
 /// More than one message has room for.
@@ -103,13 +97,13 @@ void copy_bytes(Actor& actor, int salt) {
   shmem_ctx_putmem(actor.ctx, actor.bytes, from.data(), kLarge, actor.target);
   actor.complete();
   shmem_ctx_getmem(actor.ctx, back.data(), actor.bytes, kLarge, actor.target);
-  EXPECT(back == from);
+  CHECK(back == from);
   from.assign(kLarge, static_cast<unsigned char>(salt + 1));
   shmem_ctx_putmem_nbi(actor.ctx, actor.bytes, from.data(), kLarge, actor.target);
   actor.complete();
   shmem_ctx_getmem_nbi(actor.ctx, back.data(), actor.bytes, kLarge, actor.target);
   actor.complete();
-  EXPECT(back == from);
+  CHECK(back == from);
 }
 
 template <typename T>
@@ -118,14 +112,14 @@ void change_values(Actor& actor, T* word) {
   T before{};
   shmem_atomic_set(ctx, word, T{3}, pe);
   actor.complete();
-  EXPECT(shmem_atomic_fetch(ctx, word, pe) == T{3});
-  EXPECT(shmem_atomic_swap(ctx, word, T{5}, pe) == T{3});
+  CHECK(shmem_atomic_fetch(ctx, word, pe) == T{3});
+  CHECK(shmem_atomic_swap(ctx, word, T{5}, pe) == T{3});
   shmem_atomic_swap_nbi(ctx, &before, word, T{7}, pe);
   actor.complete();
-  EXPECT(before == T{5});
+  CHECK(before == T{5});
   shmem_atomic_fetch_nbi(ctx, &before, word, pe);
   actor.complete();
-  EXPECT(before == T{7});
+  CHECK(before == T{7});
 }
 
 template <typename T>
@@ -137,19 +131,19 @@ void change_numbers(Actor& actor, T* word) {
   shmem_atomic_inc(ctx, word, pe);
   shmem_atomic_add(ctx, word, T{4}, pe);
   actor.complete();
-  EXPECT(shmem_atomic_fetch_inc(ctx, word, pe) == 5);
-  EXPECT(shmem_atomic_fetch_add(ctx, word, T{4}, pe) == 6);
+  CHECK(shmem_atomic_fetch_inc(ctx, word, pe) == 5);
+  CHECK(shmem_atomic_fetch_add(ctx, word, T{4}, pe) == 6);
   shmem_atomic_fetch_inc_nbi(ctx, &before, word, pe);
   actor.complete();
-  EXPECT(before == 10);
+  CHECK(before == 10);
   shmem_atomic_fetch_add_nbi(ctx, &before, word, T{4}, pe);
   actor.complete();
-  EXPECT(before == 11);
-  EXPECT(shmem_atomic_compare_swap(ctx, word, T{14}, T{1}, pe) == 15);
-  EXPECT(shmem_atomic_compare_swap(ctx, word, T{15}, T{1}, pe) == 15);
+  CHECK(before == 11);
+  CHECK(shmem_atomic_compare_swap(ctx, word, T{14}, T{1}, pe) == 15);
+  CHECK(shmem_atomic_compare_swap(ctx, word, T{15}, T{1}, pe) == 15);
   shmem_atomic_compare_swap_nbi(ctx, &before, word, T{1}, T{2}, pe);
   actor.complete();
-  EXPECT(before == 1 && shmem_atomic_fetch(ctx, word, pe) == 2);
+  CHECK(before == 1 && shmem_atomic_fetch(ctx, word, pe) == 2);
 }
 
 template <typename T>
@@ -164,18 +158,18 @@ void change_bits(Actor& actor, T* word) {
   actor.complete();
   shmem_atomic_xor(ctx, word, T{0x0f}, pe);
   actor.complete();
-  EXPECT(shmem_atomic_fetch_and(ctx, word, T{0x3c}, pe) == 0xfc);
-  EXPECT(shmem_atomic_fetch_or(ctx, word, T{0x01}, pe) == 0x3c);
-  EXPECT(shmem_atomic_fetch_xor(ctx, word, T{0x11}, pe) == 0x3d);
+  CHECK(shmem_atomic_fetch_and(ctx, word, T{0x3c}, pe) == 0xfc);
+  CHECK(shmem_atomic_fetch_or(ctx, word, T{0x01}, pe) == 0x3c);
+  CHECK(shmem_atomic_fetch_xor(ctx, word, T{0x11}, pe) == 0x3d);
   shmem_atomic_fetch_and_nbi(ctx, &before, word, T{0x0f}, pe);
   actor.complete();
-  EXPECT(before == 0x2c);
+  CHECK(before == 0x2c);
   shmem_atomic_fetch_or_nbi(ctx, &before, word, T{0x30}, pe);
   actor.complete();
-  EXPECT(before == 0x0c);
+  CHECK(before == 0x0c);
   shmem_atomic_fetch_xor_nbi(ctx, &before, word, T{0x01}, pe);
   actor.complete();
-  EXPECT(before == 0x3c && shmem_atomic_fetch(ctx, word, pe) == 0x3d);
+  CHECK(before == 0x3c && shmem_atomic_fetch(ctx, word, pe) == 0x3d);
 }
 
 void signal_with_data(Actor& actor, long salt) {
@@ -186,7 +180,7 @@ void signal_with_data(Actor& actor, long salt) {
   std::uint64_t* const signal = &actor.slot->signal;
   const auto expect_signal = [&](std::uint64_t value) {
     actor.complete();
-    EXPECT(shmem_atomic_fetch(ctx, signal, pe) == value);
+    CHECK(shmem_atomic_fetch(ctx, signal, pe) == value);
   };
   shmem_put_signal(ctx, actor.slot->words, from, kWords, signal, 5, SHMEM_SIGNAL_SET, pe);
   expect_signal(5);
@@ -220,7 +214,7 @@ void use_all_contexts(int target, SlotsOfPe* heap_slots, unsigned char* bytes) {
     long salt = 10;
     for (const long options : {0L, long{SHMEM_CTX_SERIALIZED}, long{SHMEM_CTX_PRIVATE}, long{SHMEM_CTX_NOSTORE}, -1L}) {
       shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
-      EXPECT(options < 0 || shmem_ctx_create(options, &ctx) == 0);
+      CHECK(options < 0 || shmem_ctx_create(options, &ctx) == 0);
       for (SlotsOfPe* slots : {heap_slots, global_slots}) {
         Actor actor{ctx, target, &slots[me][thread], bytes + (me * kThreads + thread) * kLarge};
         use_all_operations(actor, ++salt);
@@ -246,17 +240,17 @@ constexpr Wait kWaits[] = {
       }
     },
     [](long* words, long value) { shmem_wait_until_all(words, kGroup, nullptr, SHMEM_CMP_EQ, value); },
-    [](long* words, long value) { EXPECT(shmem_wait_until_any(words, kGroup, nullptr, SHMEM_CMP_GE, value) < kGroup); },
+    [](long* words, long value) { CHECK(shmem_wait_until_any(words, kGroup, nullptr, SHMEM_CMP_GE, value) < kGroup); },
     [](long* words, long value) {
       std::size_t found[kGroup];
-      EXPECT(shmem_wait_until_some(words, kGroup, found, nullptr, SHMEM_CMP_GE, value) > 0);
+      CHECK(shmem_wait_until_some(words, kGroup, found, nullptr, SHMEM_CMP_GE, value) > 0);
     },
     [](long* words, long value) {
       const long values[kGroup] = {value, value, value};
       shmem_wait_until_all_vector(words, kGroup, nullptr, SHMEM_CMP_EQ, values);
-      EXPECT(shmem_wait_until_any_vector(words, kGroup, nullptr, SHMEM_CMP_EQ, values) < kGroup);
+      CHECK(shmem_wait_until_any_vector(words, kGroup, nullptr, SHMEM_CMP_EQ, values) < kGroup);
       std::size_t found[kGroup];
-      EXPECT(shmem_wait_until_some_vector(words, kGroup, found, nullptr, SHMEM_CMP_EQ, values) == kGroup);
+      CHECK(shmem_wait_until_some_vector(words, kGroup, found, nullptr, SHMEM_CMP_EQ, values) == kGroup);
     },
     [](long* words, long value) {
       while (shmem_test(words, SHMEM_CMP_EQ, value) == 0) {
@@ -285,7 +279,7 @@ constexpr Wait kWaits[] = {
     },
     [](long* words, long value) {
       auto* signal = reinterpret_cast<std::uint64_t*>(words);
-      EXPECT(shmem_signal_wait_until(signal, SHMEM_CMP_EQ, static_cast<std::uint64_t>(value)) != 0);
+      CHECK(shmem_signal_wait_until(signal, SHMEM_CMP_EQ, static_cast<std::uint64_t>(value)) != 0);
     },
 };
 
@@ -300,17 +294,17 @@ void wait_for_others(shmem_team_t actors, long* words) {
       shmem_p(words + i, value, next);
     }
     wait(words, value);
-    EXPECT(shmem_team_sync(actors) == 0);
+    CHECK(shmem_team_sync(actors) == 0);
   }
   words[kGroup] = 1;
-  EXPECT(shmem_sum_reduce(actors, words + kGroup + 1, words + kGroup, 1) == 0 && words[kGroup + 1] == count);
+  CHECK(shmem_sum_reduce(actors, words + kGroup + 1, words + kGroup, 1) == 0 && words[kGroup + 1] == count);
 }
 
 /// A word that only the holder of the lock changes, by a get and a put.
 void take_turns(shmem_team_t actors, int target) {
   constexpr int kTurns = 10;
   const long before = shmem_g(&counter, target);
-  EXPECT(shmem_team_sync(actors) == 0);
+  CHECK(shmem_team_sync(actors) == 0);
   for (int turn = 0; turn < kTurns; ++turn) {
     if (turn % 2 == 0) {
       shmem_set_lock(&lock);
@@ -321,8 +315,8 @@ void take_turns(shmem_team_t actors, int target) {
     shmem_p(&counter, shmem_g(&counter, target) + 1, target);
     shmem_clear_lock(&lock);
   }
-  EXPECT(shmem_team_sync(actors) == 0);
-  EXPECT(shmem_g(&counter, target) == before + long{kTurns} * shmem_team_n_pes(actors));
+  CHECK(shmem_team_sync(actors) == 0);
+  CHECK(shmem_g(&counter, target) == before + long{kTurns} * shmem_team_n_pes(actors));
 }
 
 void act(int target, SlotsOfPe* slots, unsigned char* bytes, long* words) {
@@ -358,11 +352,11 @@ void act(int target, SlotsOfPe* slots, unsigned char* bytes, long* words) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(progress) {
   int provided = 0;
-  EXPECT(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
+  CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
   const int pes = shmem_n_pes();
-  EXPECT(pes >= 3 && pes <= kMostPes);
+  CHECK(pes >= 3 && pes <= kMostPes);
   if (argc > 1) {
     never_end(std::strcmp(argv[1], "exit") == 0);
   }

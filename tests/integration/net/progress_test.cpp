@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that computes and makes no calls: other PEs on other nodes access its memory in order, and it ends with the job.
 // By requests that the PE's progress thread serves, and by UCX's own one-sided operations.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include "tests/integration/net/job_on_hosts.hpp"
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
 
 namespace {
 
-using test_support::Hosts;
-using test_support::JobOnHosts;
-using test_support::OnHosts;
-using test_support::Seconds;
-using test_support::test_program;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::Each;
-using testing::HasSubstr;
-using testing::Ne;
+using namespace test_support;
+using namespace testing;
 
 constexpr Seconds kLimit{200};
 
@@ -43,7 +31,7 @@ class ComputingPe : public OnHosts, public testing::WithParamInterface<Way> {
     return all;
   }
   static std::vector<std::vector<int>> places() {
-    if (test_support::repeats(0, 1) == 0) {
+    if (repeats(0, 1) == 0) {
       return {{0, 0, 1, 1}};
     }
     return {{0, 0, 1, 1}, {0, 1, 2}, {0, 1, 0}, {0, 1, 2, 3}};
@@ -59,17 +47,17 @@ class ComputingPe : public OnHosts, public testing::WithParamInterface<Way> {
 };
 
 TEST_P(ComputingPe, IsReachedByEveryOperation) {
-  expect_clean({test_program("progress_pes")});
+  expect_clean({test_program("shmem_pes"), "progress"});
 }
 
 TEST_P(ComputingPe, SeesChangesInOrder) {
-  expect_clean({test_program("order_pes"), std::to_string(test_support::repeats(2, 100))});
+  expect_clean({test_program("shmem_pes"), "order", std::to_string(repeats(2, 100))});
 }
 
 /// The test above needs the progress thread.
 TEST_P(ComputingPe, IsNotReachedWithoutTheProgressThread) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("progress_pes")},
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("shmem_pes"), "progress"},
                        environment({"SHMEM_PROGRESS_THREAD=0", "SHMEM_NETWORK_TIMEOUT=2"}));
   EXPECT_THAT(job.codes(kLimit), Each(AllOf(Ne(0), Ne(1000)))) << job.output();
   // The library's limit, or UCX's, which is as long.
@@ -78,20 +66,20 @@ TEST_P(ComputingPe, IsNotReachedWithoutTheProgressThread) {
 
 TEST_P(ComputingPe, EndsWhenAnotherPeEndsTheJob) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("progress_pes"), "exit"}, environment());
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("shmem_pes"), "progress", "exit"}, environment());
   EXPECT_THAT(job.codes(kLimit), Each(7)) << job.output();
 }
 
 TEST_P(ComputingPe, EndsWhenAPeOfAnotherNodeIsKilled) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("progress_pes"), "wait"}, environment());
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("shmem_pes"), "progress", "wait"}, environment());
   ASSERT_TRUE(job.all_say("is there", kLimit)) << job.output();
   job.pe(3).signal(SIGKILL);
   EXPECT_THAT(job.codes(kLimit), Each(AllOf(Ne(0), Ne(1000)))) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("PE 3"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ComputingPe, testing::ValuesIn(kWays),
+INSTANTIATE_TEST_SUITE_P(Ways, ComputingPe, ValuesIn(kWays),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

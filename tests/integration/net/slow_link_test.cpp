@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes on links with a long delay, with loss or with little bandwidth: the results are those of a good link, and a PE
 // that waits for a node leaves its processor to others.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,19 +8,11 @@
 #include <sstream>
 
 #include "tests/integration/net/job_on_hosts.hpp"
-#include "tests/support/soak.hpp"
 
 namespace {
 
-using test_support::Cable;
-using test_support::Hosts;
-using test_support::JobOnHosts;
-using test_support::OnHosts;
-using test_support::program;
-using test_support::repeats;
-using test_support::Seconds;
-using test_support::test_program;
-using testing::Each;
+using namespace test_support;
+using namespace testing;
 
 constexpr Seconds kLimit{240};
 
@@ -62,13 +52,13 @@ class SlowLink : public OnHosts, public testing::WithParamInterface<std::pair<co
 TEST_P(SlowLink, CarriesWhatAGoodLinkCarries) {
   // No wait for a slow link takes as long as these limits.
   const JobOnHosts::Environment limits{"SHMEM_NETWORK_TIMEOUT=20", "SHMEM_BARRIER_TIMEOUT=20"};
-  expect_clean({0, 0, 1, 1}, {test_program("net_pes"), "hello"}, limits);
-  expect_clean({0, 1}, {test_program("net_pes"), "large"}, limits);
+  expect_clean({0, 0, 1, 1}, {test_program("shmem_pes"), "net", "hello"}, limits);
+  expect_clean({0, 1}, {test_program("shmem_pes"), "net", "large"}, limits);
 }
 
 TEST_P(SlowLink, PassesTheOpenShmemPrograms) {
   for (const std::string family : {"setup", "team", "rma", "atomic", "wait", "collective", "threads"}) {
-    expect_clean({0, 0, 1, 1}, {test_program("openshmem_" + family + "_c_pes")}, {"SHMEM_SYMMETRIC_SIZE=1G"});
+    expect_clean({0, 0, 1, 1}, {test_program("openshmem_c_pes"), family}, {"SHMEM_SYMMETRIC_SIZE=1G"});
     if (!soak()) {
       break;  // the other families take up to minutes
     }
@@ -85,7 +75,7 @@ TEST_P(SlowLink, ShufflesBlocksOfCaches) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cables, SlowLink, testing::ValuesIn(kCables),
+INSTANTIATE_TEST_SUITE_P(Cables, SlowLink, ValuesIn(kCables),
                          [](const auto& cable) { return std::string(cable.param.first); });
 
 /// The processor time and the sleeps of a process.
@@ -128,7 +118,7 @@ TEST_F(PesOfNodes, LeaveTheirProcessorsWhileTheyWaitForANode) {
     actions.insert(actions.end(), {"put", "wait"});
   }
   for (const char* action : actions) {
-    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), action});
+    const JobOnHosts job(hosts, {0, 1}, {test_program("shmem_pes"), "net", action});
     ASSERT_TRUE(job.all_say("ready")) << job.output();
     job.pe(1).signal(SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // completes transfers that are under way

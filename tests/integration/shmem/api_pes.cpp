@@ -1,38 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that makes the calls of shmem.h and shmemx.h, one family at a time, in C++ with its overloads. Prints failures;
 // exits with 0 if there are none.
-#include <shmem.h>
-#include <shmemx.h>
 #include <shmemx_interface.h>
 
-#include <array>
-#include <atomic>
-#include <cerrno>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
-int failures = 0;
+using pe_checks::allocate;
 
 /// A handle that is no team's.
 const shmem_team_t kNoTeam = shmemx_team_by_number(42);
 
-void check(bool good, const char* what, int line) {
-  if (!good) {
-    ++failures;
-    std::fprintf(stderr, "PE %d, line %d: %s\n", shmem_my_pe(), line, what);
-  }
-}
-#define CHECK(condition) check((condition), #condition, __LINE__)
-
-template <typename T>
-T* allocate(std::size_t count = 1) {
-  return static_cast<T*>(shmem_calloc(count, sizeof(T)));
-}
+int global_word = 0;
 
 void queries(int me, int pes) {
   int provided = -1;
@@ -195,12 +175,12 @@ void foreign_handles() {
   constexpr std::uintptr_t kWorld = 1;
   for (const std::uintptr_t bits :
        {std::uintptr_t{4096}, std::uintptr_t{4097}, std::uintptr_t{1} << 31, (std::uintptr_t{1} << 32) + kWorld,
-        UINTPTR_MAX, reinterpret_cast<std::uintptr_t>(&failures)}) {
+        UINTPTR_MAX, reinterpret_cast<std::uintptr_t>(&global_word)}) {
     const auto team = reinterpret_cast<shmem_team_t>(bits);  // NOLINT(performance-no-int-to-ptr)
     CHECK(shmem_team_my_pe(team) == -1 && shmem_team_n_pes(team) == -1);
     CHECK(shmem_team_translate_pe(team, 0, SHMEM_TEAM_WORLD) == -1);
     CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, 0, team) == -1);
-    CHECK(shmem_team_ptr(team, &failures, 0) == nullptr);
+    CHECK(shmem_team_ptr(team, &global_word, 0) == nullptr);
     CHECK(shmem_team_sync(team) != 0 && shmemx_barrier_arrive(team) == -EINVAL);
   }
 }
@@ -371,7 +351,7 @@ void identity_kernel(shmemx_core_t* core, void* argument) {
   for (int pe = -1; pe <= pes; ++pe) {
     want(shmemx_core_ptr(core, work.symmetric, pe) == shmem_ptr(work.symmetric, pe));
     want(shmemx_core_ptr(core, &work, pe) == nullptr);
-    want(shmemx_core_ptr(core, &failures, pe) == shmem_ptr(&failures, pe));
+    want(shmemx_core_ptr(core, &global_word, pe) == shmem_ptr(&global_word, pe));
   }
 }
 
@@ -395,7 +375,7 @@ void kernels() {
 
 }  // namespace
 
-int main() {
+PE_PART(api) {
   int provided = -1;
   CHECK(shmem_my_pe() == -1 && shmem_n_pes() == -1);
   CHECK(shmem_init_thread(4, &provided) != 0 && shmem_init_thread(-1, &provided) != 0);
@@ -425,6 +405,6 @@ int main() {
   CHECK(shmem_n_pes() == pes);
   transfers(me, pes);
   shmem_finalize();
-  std::printf("PE %d of %d: %d failures\n", me, pes, failures);
-  return failures == 0 ? 0 : 1;
+  std::printf("PE %d of %d: %d failures\n", me, pes, pe_failures());
+  return pe_failures() == 0 ? 0 : 1;
 }

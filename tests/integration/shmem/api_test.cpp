@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of shmem.h, right and wrong, made by real PEs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,55 +9,43 @@
 #include <map>
 #include <sstream>
 
-#include "tests/support/job.hpp"
 #include "tests/support/json.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::Process;
-using test_support::program;
-using test_support::run;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::HasSubstr;
-using testing::MatchesRegex;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 class Calls : public testing::TestWithParam<std::tuple<int, const char*>> {};
 
 TEST_P(Calls, DoWhatTheSpecificationSays) {
   const auto [pes, gba] = GetParam();
-  const auto job = run(oshrun(pes, gba, {test_program("api_pes")}), {}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(pes, gba, {"shmem_pes", "api"}, {}, Seconds{100});
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, Calls, testing::Combine(testing::Values(1, 2, 3, 4, 7), testing::Values("off", "fake")),
-                         [](const auto& test) {
-                           return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Jobs, Calls, Combine(Values(1, 2, 3, 4, 7), Values("off", "fake")), kNameByParameters);
 
 TEST(Calls, WorkFromC11) {
-  const auto job = run(oshrun(3, "off", {test_program("c11_pes")}));
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(3, "off", {"openshmem_c_pes", "c11"});
 }
 
 TEST(Calls, FromAscendProgramsBehaveAsInAscendShmem) {
   for (const int pes : {1, 3}) {
     TempDir dir;
-    const auto job = run(oshrun(pes, "off", {test_program("ascend_pes"), dir.file("uid")}),
-                         {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
-    EXPECT_TRUE(job.exit.clean()) << job.output;
+    run_clean(pes, "off", {"ascend_cxx_pes", "host", dir.file("uid")}, {"SHMEM_UID_SESSION_ID=127.0.0.1:0"},
+              Seconds{100});
   }
 }
 
 TEST(Teams, BeyondTheDevicesGroupsRunInSoftwareAndSayWhy) {
-  const auto job = run(oshrun(2, "fake", {test_program("many_teams_pes")}), {}, Seconds{60});
+  const auto job = run_pes(2, "fake", {"shmem_pes", "many_teams"}, {}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   // The world team has one of the 32 groups. Three rounds on two PEs: freed groups are used again.
-  EXPECT_EQ(test_support::sum_of(job.output, "teams by device"), 3U * 2 * 31) << job.output;
-  EXPECT_NE(job.output.find("reason: gba: "), std::string::npos) << job.output;
-  EXPECT_NE(job.output.find("taken"), std::string::npos) << job.output;
+  EXPECT_EQ(sum_of(job.output, "teams by device"), 3U * 2 * 31) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("reason: gba: "));
+  EXPECT_THAT(job.output, HasSubstr("taken"));
 }
 
 struct Mistake {
@@ -71,43 +56,41 @@ struct Mistake {
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(Mistakes, EndTheJobWithAMessageThatNamesThem) {
-  const auto job = run(oshrun(2, "off", {test_program("wrong_pes"), GetParam().name}));
+  const auto job = run_pes(2, "off", {"shmem_pes", "wrong", GetParam().name});
   EXPECT_NE(job.exit.code, 0) << job.output;
   EXPECT_EQ(job.exit.signal, 0) << job.output;
-  EXPECT_NE(job.output.find(GetParam().message), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr(GetParam().message));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Each, Mistakes,
-    testing::Values(Mistake{"before-init", "PE 1: shmem_barrier_all was called before shmem_init"},
-                    Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
-                    Mistake{"forked", "shmem_barrier_all was called in a process that PE 1 has forked: that is no PE"},
-                    Mistake{"vanish", "cannot complete: a PE has ended; it waited for PE 1 (pid "},
-                    Mistake{"vanish", ", exited with status 0)"}, Mistake{"nested", "PE 1 still runs"},
-                    Mistake{"nested", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
-                    Mistake{"barrier-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
-                    Mistake{"finalize-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
-                    Mistake{"malloc-sizes", "shmem: PE 0: the PEs do not make the same call on the symmetric heap"},
-                    Mistake{"malloc-sizes", "PE 0: shmem_malloc(64); PE 1: shmem_malloc(4096)"},
-                    Mistake{"malloc-sizes", "PE 0 got NULL"}, Mistake{"malloc-sizes", "PE 1 got NULL"},
-                    Mistake{"put-pe", "shmem_putmem: there is no PE 2"},
-                    Mistake{"put-address",
-                            "shmem_putmem: 8 bytes at the given address are not inside the symmetric heap"},
-                    Mistake{"put-size", "shmem_putmem: 18446744073709551615 bytes"},
-                    Mistake{"signal-pe", "shmem_signal_set: there is no PE -1"},
-                    Mistake{"free-global", "which is not in the symmetric heap"},
-                    Mistake{"compare", "shmem_signal_wait_until: 6 is not a comparison"},
-                    Mistake{"free", "which is not in the symmetric heap"},
-                    Mistake{"double-free", "was it freed before?"},
-                    Mistake{"free-on-one", "PE 0: shmem_free(offset 0); PE 1: shmem_free(0x"},
-                    Mistake{"free-alone", "PE 0: in another routine; PE 1: shmem_free(offset 0)"},
-                    Mistake{"free-or-malloc", "PE 0: shmem_malloc(8); PE 1: shmem_free(offset 0)"},
-                    Mistake{"realloc-sizes", "PE 0: shmem_realloc(offset 0, 200); PE 1: shmem_realloc(offset 0, 100)"},
-                    Mistake{"heap-full", "set SHMEM_SYMMETRIC_SIZE"},
-                    Mistake{"destroy-world", "shmem_team_destroy: team 0 is predefined"},
-                    Mistake{"barrier-team", "17 is not a team"},
-                    Mistake{"barrier-no-team", "shmemx_team_barrier: SHMEM_TEAM_INVALID is not a team of this PE"},
-                    Mistake{"barrier-other-pointer", "shmemx_team_barrier: 0x"}, Mistake{"exit-early", "PE 1"}),
+    Values(Mistake{"before-init", "PE 1: shmem_barrier_all was called before shmem_init"},
+           Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
+           Mistake{"forked", "shmem_barrier_all was called in a process that PE 1 has forked: that is no PE"},
+           Mistake{"vanish", "cannot complete: a PE has ended; it waited for PE 1 (pid "},
+           Mistake{"vanish", ", exited with status 0)"}, Mistake{"nested", "PE 1 still runs"},
+           Mistake{"nested", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
+           Mistake{"barrier-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
+           Mistake{"finalize-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
+           Mistake{"malloc-sizes", "shmem: PE 0: the PEs do not make the same call on the symmetric heap"},
+           Mistake{"malloc-sizes", "PE 0: shmem_malloc(64); PE 1: shmem_malloc(4096)"},
+           Mistake{"malloc-sizes", "PE 0 got NULL"}, Mistake{"malloc-sizes", "PE 1 got NULL"},
+           Mistake{"put-pe", "shmem_putmem: there is no PE 2"},
+           Mistake{"put-address", "shmem_putmem: 8 bytes at the given address are not inside the symmetric heap"},
+           Mistake{"put-size", "shmem_putmem: 18446744073709551615 bytes"},
+           Mistake{"signal-pe", "shmem_signal_set: there is no PE -1"},
+           Mistake{"free-global", "which is not in the symmetric heap"},
+           Mistake{"compare", "shmem_signal_wait_until: 6 is not a comparison"},
+           Mistake{"free", "which is not in the symmetric heap"}, Mistake{"double-free", "was it freed before?"},
+           Mistake{"free-on-one", "PE 0: shmem_free(offset 0); PE 1: shmem_free(0x"},
+           Mistake{"free-alone", "PE 0: in another routine; PE 1: shmem_free(offset 0)"},
+           Mistake{"free-or-malloc", "PE 0: shmem_malloc(8); PE 1: shmem_free(offset 0)"},
+           Mistake{"realloc-sizes", "PE 0: shmem_realloc(offset 0, 200); PE 1: shmem_realloc(offset 0, 100)"},
+           Mistake{"heap-full", "set SHMEM_SYMMETRIC_SIZE"},
+           Mistake{"destroy-world", "shmem_team_destroy: team 0 is predefined"},
+           Mistake{"barrier-team", "17 is not a team"},
+           Mistake{"barrier-no-team", "shmemx_team_barrier: SHMEM_TEAM_INVALID is not a team of this PE"},
+           Mistake{"barrier-other-pointer", "shmemx_team_barrier: 0x"}, Mistake{"exit-early", "PE 1"}),
     [](const auto& test) {
       std::string name = test.param.name;
       std::erase(name, '-');
@@ -122,9 +105,9 @@ TEST(Waits, EndTheJobAfterTheTimeout) {
         std::pair{"wait-alone",
                   "PE 1: shmem_signal_wait_until: the wait timed out after 1000 ms "
                   "(SHMEM_BARRIER_TIMEOUT); there is 0, which is not GE 5 (at 0x"}}) {
-    const auto job = run(oshrun(2, "off", {test_program("wrong_pes"), mistake}), {"SHMEM_BARRIER_TIMEOUT=1"});
+    const auto job = run_pes(2, "off", {"shmem_pes", "wrong", mistake}, {"SHMEM_BARRIER_TIMEOUT=1"});
     EXPECT_NE(job.exit.code, 0) << job.output;
-    EXPECT_NE(job.output.find(message), std::string::npos) << job.output;
+    EXPECT_THAT(job.output, HasSubstr(message));
   }
 }
 
@@ -142,10 +125,10 @@ TEST(Waits, WarnOfWhatTheyWaitFor) {
         std::pair{"lock-kept",
                   "PE 1: shmem_set_lock: the wait has taken [0-9]+ s; there is no answer from PE 0, which has "
                   "requested the lock too\n"}}) {
-    Process job(oshrun(2, "off", {test_program("wrong_pes"), mistake}), {"SHMEM_BARRIER_WARN=0.1"});
+    Process job(oshrun(2, "off", {test_program("shmem_pes"), "wrong", mistake}), {"SHMEM_BARRIER_WARN=0.1"});
     job.wait_for_output("the wait has taken", Seconds{60});
     job.wait_for_output(std::string(mistake) == "lock-kept" ? "too\n" : ")\n", Seconds{5});
-    EXPECT_THAT(job.output(), testing::ContainsRegex(message)) << mistake;
+    EXPECT_THAT(job.output(), ContainsRegex(message)) << mistake;
   }
 }
 
@@ -155,36 +138,26 @@ TEST(Waits, InActiveSetsNameThePeThatDoesNotCome) {
        {std::pair{"set-without-3-in-barrier", "shmem: PE 0: shmem_barrier of the 6 PEs from PE 0 on with stride 1"},
         std::pair{"set-without-3-in-sum",
                   "shmem: PE 1: shmem_int_sum_to_all of the 3 PEs from PE 1 on with stride 2"}}) {
-    const auto job = run(oshrun(6, "off", {test_program("wrong_pes"), mistake}),
-                         {"SHMEM_BARRIER_WARN=0.2", "SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
+    const auto job = run_pes(6, "off", {"shmem_pes", "wrong", mistake},
+                             {"SHMEM_BARRIER_WARN=0.2", "SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
     EXPECT_NE(job.exit.code, 0) << job.output;
-    EXPECT_THAT(job.output,
-                testing::ContainsRegex(std::string(warning) +
-                                       " has taken [0-9]+ s; it waits for PE 3 \\(pid [0-9]+ on [^,]*\\)\n"));
-    EXPECT_THAT(job.output, testing::ContainsRegex("timed out after 2000 ms \\(SHMEM_BARRIER_TIMEOUT\\); it waited for "
-                                                   "PE 3 \\(pid [0-9]+ on [^,]*\\)\n"));
+    EXPECT_THAT(job.output, ContainsRegex(std::string(warning) +
+                                          " has taken [0-9]+ s; it waits for PE 3 \\(pid [0-9]+ on [^,]*\\)\n"));
+    EXPECT_THAT(job.output, ContainsRegex("timed out after 2000 ms \\(SHMEM_BARRIER_TIMEOUT\\); it waited for "
+                                          "PE 3 \\(pid [0-9]+ on [^,]*\\)\n"));
   }
 }
 
 TEST(Start, ReportsAFailureOfAllPesOnce) {
-  const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), ""}), {"SHMEM_SYMMETRIC_SIZE=100000t"});
+  const auto job = run_pes(4, "off", {"shmem_pes", "wrong", ""}, {"SHMEM_SYMMETRIC_SIZE=100000t"});
   EXPECT_NE(job.exit.code, 0) << job.output;
   const auto first = job.output.find("a symmetric heap of ");
   EXPECT_NE(first, std::string::npos) << job.output;
   EXPECT_EQ(first, job.output.rfind("a symmetric heap of ")) << job.output;
 }
 
-int count_of(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
 TEST(Heap, ThatIsFullIsReportedOnce) {
-  const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), "full-heap"}), {"SHMEM_SYMMETRIC_SIZE=8m"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(4, "off", {"shmem_pes", "wrong", "full-heap"}, {"SHMEM_SYMMETRIC_SIZE=8m"});
   EXPECT_EQ(count_of(job.output, "PE 0: shmem_malloc(1073741824): the symmetric heap has no room"), 1) << job.output;
   EXPECT_EQ(count_of(job.output, "has no room"), 1) << job.output;
   EXPECT_EQ(count_of(job.output, "is more bytes than can be addressed"), 1) << job.output;
@@ -192,17 +165,16 @@ TEST(Heap, ThatIsFullIsReportedOnce) {
 }
 
 TEST(Calls, AProgramMayReturnFromMainWithoutFinalize) {
-  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "no-finalize"}), {"SHMEM_DEBUG=1"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(3, "off", {"shmem_pes", "wrong", "no-finalize"}, {"SHMEM_DEBUG=1"});
   for (const char* line : {"PE 0: exits without shmem_finalize", "PE 2: ends", "PE 1: is member 1 of team 0: 3 PEs"}) {
-    EXPECT_NE(job.output.find(line), std::string::npos) << job.output;
+    EXPECT_THAT(job.output, HasSubstr(line));
   }
 }
 
 TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   const auto shown = run({program("shmem_info"), "--json"}, {"SHMEM_GBA=off", "SMA_SYMMETRIC_SIZE=3m"});
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
-  const auto all = test_support::Json::parse(shown.output);
+  const auto all = Json::parse(shown.output);
   EXPECT_EQ(all["schema"], 1);
   EXPECT_GT(all["variables"].size(), 10U);
   const auto& heap = all["variables"][1];
@@ -211,7 +183,7 @@ TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   EXPECT_EQ(heap["from"], "SMA_SYMMETRIC_SIZE");
   const auto wrong = run({program("shmem_info")}, {"SHMEM_BARRIER_TIMEOUT=soon"});
   EXPECT_EQ(wrong.exit.code, 1);
-  EXPECT_NE(wrong.output.find("SHMEM_BARRIER_TIMEOUT=soon is not"), std::string::npos) << wrong.output;
+  EXPECT_THAT(wrong.output, HasSubstr("SHMEM_BARRIER_TIMEOUT=soon is not"));
 }
 
 TEST(Info, TellsHowTheLibraryWasBuilt) {
@@ -220,7 +192,7 @@ TEST(Info, TellsHowTheLibraryWasBuilt) {
   EXPECT_THAT(text.output, HasSubstr("version       " SHMEM_VERSION "\n"));
   const auto shown = run({program("shmem_info"), "--build", "--json"}, {"SHMEM_GBA=wrong"});
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
-  const auto all = test_support::Json::parse(shown.output);
+  const auto all = Json::parse(shown.output);
   EXPECT_EQ(all["schema"], 1);
   const auto& build = all["build"];
   EXPECT_EQ(build["version"], SHMEM_VERSION);
@@ -241,8 +213,8 @@ TEST(Info, TellsWhereEachValueComesFrom) {
   const std::vector<std::string> variables{"SHMEM_CONFIG_FILE=" + file, "SMA_SYMMETRIC_SIZE=3m", "SHMEM_INFO=1"};
   const auto shown = run({program("shmem_info"), "--json"}, variables);
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
-  const auto all = test_support::Json::parse(shown.output);
-  EXPECT_EQ(all["configuration_files"], test_support::Json::parse(R"([{"path": ")" + file + R"(", "state": "read"}])"));
+  const auto all = Json::parse(shown.output);
+  EXPECT_EQ(all["configuration_files"], Json::parse(R"([{"path": ")" + file + R"(", "state": "read"}])"));
   std::map<std::string, std::string> found;
   for (const auto& variable : all["variables"]) {
     found[variable["name"]] = variable["value"].get<std::string>() + " " + variable["from"].get<std::string>();
@@ -251,8 +223,7 @@ TEST(Info, TellsWhereEachValueComesFrom) {
   EXPECT_EQ(found["SHMEM_SYMMETRIC_SIZE"], "3m SMA_SYMMETRIC_SIZE");
   EXPECT_EQ(found["SHMEM_UID_SECRET"], "... " + file + ":5");
   EXPECT_EQ(found["SHMEM_NUMA"], "local default");
-  const auto job = run(oshrun(1, "", {test_program("barrier_pes"), "1"}), variables);
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(1, "", {"barrier_pes", "1"}, variables);
   EXPECT_THAT(job.output, HasSubstr("SHMEM_GBA=off (" + file + ":3)"));
 }
 
@@ -267,7 +238,7 @@ TEST(Info, AJobDoesNotStartWithAWrongConfigurationFile) {
     const auto shown = run({program("shmem_info")}, variables);
     EXPECT_EQ(shown.exit.code, 1);
     EXPECT_THAT(shown.output, HasSubstr(problem));
-    const auto job = run(oshrun(1, "", {test_program("barrier_pes"), "1"}), variables);
+    const auto job = run_pes(1, "", {"barrier_pes", "1"}, variables);
     EXPECT_NE(job.exit.code, 0);
     EXPECT_THAT(job.output, HasSubstr(problem));
   }
@@ -279,11 +250,11 @@ TEST(Info, ReadsTheFileInTheUsersFolder) {
   const std::string file = dir.file("libshmem.conf");
   const std::vector<std::string> command{"/usr/bin/env", "-u", "SHMEM_CONFIG_FILE", program("shmem_info"), "--json"};
   const auto shown = run(command, {"XDG_CONFIG_HOME=" + dir.path()});
-  const auto all = test_support::Json::parse(shown.output);
+  const auto all = Json::parse(shown.output);
   const auto& files = all["configuration_files"];
   ASSERT_EQ(files.size(), 2U) << files;
   EXPECT_EQ(files[0]["path"], "/etc/libshmem.conf");
-  EXPECT_EQ(files[1], test_support::Json::parse(R"({"path": ")" + file + R"(", "state": "read"})"));
+  EXPECT_EQ(files[1], Json::parse(R"({"path": ")" + file + R"(", "state": "read"})"));
   EXPECT_THAT(shown.output, HasSubstr(file + ":1"));
 }
 
@@ -300,21 +271,21 @@ TEST(Info, OfASetUserIdProgramReadsNoFileOfTheUser) {
   ASSERT_EQ(::chown(copy.c_str(), kNobody, kNobody), 0);
   ASSERT_EQ(::chmod(copy.c_str(), 04755), 0);
   const auto shown = run({copy, "--json"}, {"SHMEM_CONFIG_FILE=/no/such/file", "XDG_CONFIG_HOME=" + dir.path()});
-  const auto all = test_support::Json::parse(shown.output);
+  const auto all = Json::parse(shown.output);
   ASSERT_EQ(all["configuration_files"].size(), 1U) << shown.output;
   EXPECT_EQ(all["configuration_files"][0]["path"], "/etc/libshmem.conf");
 }
 
 TEST(Info, OfAJobCanBeJsonLines) {
-  const auto job = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}),
-                       {"SHMEM_INFO=json", "SHMEM_BARRIER_ALGORITHM=central_counter", "SHMEM_HOST_ID=\"\xff"});
+  const auto job = run_pes(2, "off", {"barrier_pes", "10"},
+                           {"SHMEM_INFO=json", "SHMEM_BARRIER_ALGORITHM=central_counter", "SHMEM_HOST_ID=\"\xff"});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   std::istringstream lines(job.output);
-  std::map<std::string, test_support::Json> events;
+  std::map<std::string, Json> events;
   for (std::string line; std::getline(lines, line);) {
-    EXPECT_EQ(line.find("shmem:"), std::string::npos) << line;
+    EXPECT_THAT(line, Not(HasSubstr("shmem:")));
     if (line.front() == '{') {
-      const auto event = test_support::Json::parse(line);
+      const auto event = Json::parse(line);
       EXPECT_EQ(event["schema"], 1);
       events.emplace(event["event"], event);
     }
@@ -329,19 +300,17 @@ TEST(Info, OfAJobCanBeJsonLines) {
 }
 
 TEST(GlobalExit, EndsAllPesWithItsStatus) {
-  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit"}));
+  const auto job = run_pes(3, "off", {"shmem_pes", "wrong", "global-exit"});
   EXPECT_EQ(job.exit.code, 9) << job.output;
 }
 
 TEST(GlobalExit, WithStatusZeroIsNoFailure) {
-  const auto silent = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit-0"}));
-  EXPECT_TRUE(silent.exit.clean());
+  const auto silent = run_clean(3, "off", {"shmem_pes", "wrong", "global-exit-0"});
   EXPECT_EQ(silent.output, "");
-  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit-0"}), {"SHMEM_INFO=1"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_NE(job.output.find("level 1: shmem: PE 1 called shmem_global_exit(0)"), std::string::npos) << job.output;
+  const auto job = run_clean(3, "off", {"shmem_pes", "wrong", "global-exit-0"}, {"SHMEM_INFO=1"});
+  EXPECT_THAT(job.output, HasSubstr("level 1: shmem: PE 1 called shmem_global_exit(0)"));
   for (const char* failure : {"level 3", "level 4", "oshrun:"}) {
-    EXPECT_EQ(job.output.find(failure), std::string::npos) << job.output;
+    EXPECT_THAT(job.output, Not(HasSubstr(failure)));
   }
 }
 
@@ -363,7 +332,7 @@ TEST(Wrappers, CompileAndLinkProgramsOfBothLanguages) {
   const auto old = run({program("oshc++"), "-std=c++11", "-Wall", "-Werror", "-fsyntax-only", all}, {}, Seconds{60});
   EXPECT_TRUE(old.exit.clean()) << old.output;
   const auto shown = run({program("oshcc"), "--showme"});
-  EXPECT_NE(shown.output.find("-lshmem"), std::string::npos) << shown.output;
+  EXPECT_THAT(shown.output, HasSubstr("-lshmem"));
 }
 
 }  // namespace

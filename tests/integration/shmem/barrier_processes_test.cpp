@@ -11,6 +11,8 @@
 
 namespace {
 
+using namespace test_support;
+
 using shmem::Job;
 using shmem_test::BarrierRun;
 using shmem_test::Cell;
@@ -58,7 +60,7 @@ std::vector<std::string> in_job(int pes, const std::vector<int>& core_counts, in
         }
         return text;
       },
-      std::chrono::seconds{test_support::repeats(100, 3600)});
+      std::chrono::seconds{repeats(100, 3600)});
 }
 
 class BarrierProcesses : public testing::TestWithParam<int> {};

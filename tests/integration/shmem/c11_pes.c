@@ -4,7 +4,9 @@
 #include <shmemx.h>
 #include <stdio.h>
 
-int main(void) {
+#include "tests/support/pe.h"
+
+PE_PART(c11) {
   shmem_init();
   long* psync = shmem_calloc(SHMEM_BARRIER_SYNC_SIZE, sizeof(long));
   shmem_sync(0, 0, shmem_n_pes(), psync);

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that touches its heap and prints the kind of the heap's pages. With "wait" it stays until it is killed; with
 // "locked" it locks its memory before it starts the library.
-#include <shmem.h>
-#include <shmemx.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <string>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -32,7 +26,7 @@ unsigned long mapped(const void* address, const std::string& key) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(heap_pages) {
   constexpr std::size_t kSize = std::size_t{4} << 20;
   const std::string how = argc > 1 ? argv[1] : "";
   if (how == "locked" && ::mlockall(MCL_FUTURE) != 0) {

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of pages that the heaps of real jobs get. Changes settings of the machine for a moment and restores them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
-#include <memory>
-#include <thread>
 
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::Process;
-using test_support::run;
-using test_support::Seconds;
-using test_support::test_program;
-using testing::AllOf;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
 
 constexpr const char* kPoolSize = "/proc/sys/vm/nr_hugepages";
 constexpr const char* kThp = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
@@ -86,8 +76,7 @@ class HugePages : public testing::Test {
 
 std::string output_of_job(std::vector<std::string> environment) {
   environment.insert(environment.end(), kSmallHeaps.begin(), kSmallHeaps.end());
-  const auto job = run(oshrun(kPes, "off", {test_program("heap_pages_pe")}), environment);
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(kPes, "off", {"shmem_pes", "heap_pages"}, environment);
   return job.output;
 }
 
@@ -98,7 +87,7 @@ TEST_F(HugePages, AreTakenIfThePoolHasEnough) {
   for (const char* wanted : {"SHMEM_HUGEPAGES=auto", "SHMEM_HUGEPAGES=hugetlb"}) {
     const std::string output = output_of_job({wanted});
     EXPECT_THAT(output, AllOf(HasSubstr("pages hugetlb; numa "), HasSubstr("hugetlb 8192 kB"))) << wanted;
-    EXPECT_EQ(output.find("pages 4 KiB"), std::string::npos) << output;
+    EXPECT_THAT(output, Not(HasSubstr("pages 4 KiB")));
     EXPECT_TRUE(is_returned(kPool));
   }
   EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=none"}), HasSubstr("pages 4 KiB"));
@@ -111,7 +100,7 @@ TEST_F(HugePages, AreNotTakenIfOneIsMissing) {
   const std::string output = output_of_job({"SHMEM_HUGEPAGES=hugetlb"});
   EXPECT_THAT(output, AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=hugetlb is not available"),
                             HasSubstr("8 pages of 2 MiB are needed and "), HasSubstr("vm.nr_hugepages")));
-  EXPECT_EQ(output_of_job({"SHMEM_HUGEPAGES=auto"}).find("is not available"), std::string::npos);
+  EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=auto"}), Not(HasSubstr("is not available")));
   EXPECT_TRUE(is_returned(kPagesOfAJob - 1));
 }
 
@@ -162,12 +151,12 @@ TEST_F(HugePages, AreGivenUpByAllIfAControlGroupLimitsThem) {
   if (!pool_of(kPool)) {
     GTEST_SKIP() << "no pool of huge pages can be made here";
   }
-  const auto job = run({"sh", "-c", group.enter() + " && exec \"$0\" \"$@\"", test_support::program("oshrun"), "-n",
-                        std::to_string(kPes), "--gba", "off", test_program("heap_pages_pe")},
+  const auto job = run({"sh", "-c", group.enter() + " && exec \"$0\" \"$@\"", program("oshrun"), "-n",
+                        std::to_string(kPes), "--gba", "off", test_program("shmem_pes"), "heap_pages"},
                        kSmallHeaps);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("hugetlb: PE "), HasSubstr("cannot touch 8 MiB of huge pages")));
-  EXPECT_EQ(job.output.find("pages hugetlb"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, Not(HasSubstr("pages hugetlb")));
   EXPECT_TRUE(is_returned(kPool));
 }
 
@@ -175,7 +164,7 @@ TEST_F(HugePages, AreReturnedWhenThePesAreKilled) {
   if (!pool_of(kPool)) {
     GTEST_SKIP() << "no pool of huge pages can be made here";
   }
-  Process job(oshrun(kPes, "off", {test_program("heap_pages_pe"), "wait"}), kSmallHeaps);
+  Process job(oshrun(kPes, "off", {test_program("shmem_pes"), "heap_pages", "wait"}), kSmallHeaps);
   ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{30})) << job.output();
   EXPECT_LE(huge_pages("free_hugepages"), kPool - kPagesOfAJob);
   job.signal(SIGKILL);
@@ -208,7 +197,7 @@ TEST(HeapInfo, HasPagesAndNodeAndTheReason) {
 }
 
 TEST(LockedMemory, IsReportedOnce) {
-  const auto job = run(oshrun(kPes, "off", {test_program("heap_pages_pe"), "locked"}), kSmallHeaps);
+  const auto job = run_pes(kPes, "off", {"shmem_pes", "heap_pages", "locked"}, kSmallHeaps);
   if (job.output.find("cannot lock memory") != std::string::npos) {
     GTEST_SKIP() << job.output;
   }

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs whose kernels make every call of shmem_device.h, on 1, 2, 4 and 8 cores.
-#include <shmem.h>
 #include <shmem_device.h>
-#include <shmemx.h>
 #include <shmemx_interface.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <vector>
 
 #include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
 using pe_checks::allocate;
-using pe_checks::failures;
 
 /// The argument of every kernel here.
 struct Work {
@@ -262,7 +252,7 @@ void partial_barriers(int cores, unsigned seed) {
 
 }  // namespace
 
-int main() {
+PE_PART(kernel_calls) {
   shmem_init();
   const int pes = shmem_n_pes();
   partial_barriers(0, 1);
@@ -290,5 +280,5 @@ int main() {
     }
   }
   shmem_finalize();
-  return failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }

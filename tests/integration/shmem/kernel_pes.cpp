@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs that run kernels on their cores: kernel_pes TEST. Prints failures; exits with 0 if there are none.
-#include <shmem.h>
+// PEs that run kernels on their cores: kernel TEST. Prints failures; exits with 0 if there are none.
 #include <shmem_device.h>
-#include <shmemx.h>
 #include <shmemx_interface.h>
-
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <initializer_list>
-#include <string>
-#include <thread>
 
 #include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
 using pe_checks::allocate;
-using pe_checks::failures;
 
 // ---- Barriers: all cores of all PEs ----
 
@@ -108,7 +96,7 @@ void lost_pe() {
   if (shmem_my_pe() != 1) {
     CHECK(shmemx_launch(3, useless_barriers, nullptr) == -ETIMEDOUT);
     CHECK(std::strstr(shmemx_error_text(), "it waited for PE 1 ") != nullptr);
-    shmem_global_exit(failures == 0 ? 21 : 1);
+    shmem_global_exit(pe_failures() == 0 ? 21 : 1);
   }
   stay_away();
 }
@@ -176,7 +164,7 @@ void lost_waits() {
   if (shmem_my_pe() == 0) {
     CHECK(shmemx_launch(
               2, [](shmemx_core_t* core, void*) { CHECK(shmemx_core_sync_in_memory(core) == 0); }, nullptr) == 0);
-    shmem_global_exit(failures == 0 ? 21 : 1);
+    shmem_global_exit(pe_failures() == 0 ? 21 : 1);
   }
   stay_away();
 }
@@ -195,87 +183,81 @@ void ended_wait(const std::string& way) {
   shmem_global_exit(22);
 }
 
-// ---- Calls in places where they are not allowed ----
+// ---- All actions; the last ones are calls in places where they are not allowed ----
 
 std::int32_t* allocated() {
   static std::int32_t global[2];
   return global;
 }
 
-void wrong_place(const std::string& mistake) {
+void act_on(const std::string& what) {
   const auto in_kernel = [](void (*call)()) {
     const auto kernel = [](shmemx_core_t* /*core*/, void* argument) { (*static_cast<void (**)()>(argument))(); };
     shmemx_launch(2, kernel, static_cast<void*>(&call));
   };
   static shmemx_core_t* kept = nullptr;
-  if (mistake == "no-core") {
-    shmemx_core_sync(nullptr);
-  } else if (mistake == "vec") {
-    shmemx_barrier_all_vec();
-  } else if (mistake == "list-vec") {
-    shmemx_partial_barrier_vec(SHMEM_TEAM_WORLD, nullptr, 0);
-  } else if (mistake == "pool") {
-    shmemx_core_sync_pool(nullptr);
-  } else if (mistake == "old-core") {
-    shmemx_launch(
-        1, [](shmemx_core_t* core, void*) { kept = core; }, nullptr);
-    shmemx_core_barrier(kept, SHMEM_TEAM_WORLD);
-  } else if (mistake == "kernel-malloc") {
-    in_kernel([] { shmem_malloc(8); });
-  } else if (mistake == "kernel-split") {
-    in_kernel([] { shmem_team_destroy(SHMEM_TEAM_INVALID); });
-  } else if (mistake == "kernel-finalize") {
-    in_kernel(shmem_finalize);
-  } else if (mistake == "kernel-team") {
-    in_kernel([] { shmem_team_sync(shmemx_team_by_number(17)); });
-  } else if (mistake == "kernel-barrier-team") {
-    in_kernel([] { shmemx_barrier_vec(shmemx_team_by_number(99)); });
-  } else if (mistake == "kernel-compare") {
-    in_kernel([] { shmemx_wait_until(allocated(), 6, 1); });
-  } else if (mistake == "kernel-address") {
-    in_kernel([] {
-      int local = 0;
-      shmemx_test(&local, SHMEM_CMP_EQ, 1);
-    });
-  } else if (mistake == "kernel-alignment") {
-    in_kernel([] { shmemx_test(reinterpret_cast<std::int32_t*>(reinterpret_cast<char*>(allocated()) + 1), 0, 1); });
-  } else if (mistake == "kernel-operation") {
-    in_kernel([] { shmemx_signal_op(allocated(), 1, 2, 0); });
-  } else if (mistake == "kernel-pe") {
-    in_kernel([] { shmemx_signal_op(allocated(), 1, SHMEM_SIGNAL_ADD, 2); });
-  } else if (mistake == "kernel-word") {
-    in_kernel([] { shmemx_sync_set(reinterpret_cast<shmemx_sync_word_t*>(allocated()), 1); });
-  } else if (mistake == "kernel-indices") {
-    in_kernel([] { shmemx_wait_until_some(allocated(), 1, nullptr, nullptr, SHMEM_CMP_EQ, 0); });
-  } else if (mistake == "stream-team") {
-    shmemx_barrier_on_stream(shmemx_team_by_number(17), nullptr);
-  } else if (mistake == "stream-old-team") {
-    shmem_team_t team = SHMEM_TEAM_INVALID;
-    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, &team);
-    shmem_team_destroy(team);
-    shmemx_barrier_on_stream(team, nullptr);
-  }
+  pe_checks::act(
+      what, {{"barriers",
+              [] {
+                barriers({1, 2, 4, 8}, kWays);
+              }},
+             {"algorithm", [] { barriers({3}, 1); }},
+             {"lost-pe", lost_pe},
+             {"lost-core", lost_core},
+             {"lost-waits", lost_waits},
+             {"no-core", [&] { shmemx_core_sync(nullptr); }},
+             {"vec", [&] { shmemx_barrier_all_vec(); }},
+             {"list-vec", [&] { shmemx_partial_barrier_vec(SHMEM_TEAM_WORLD, nullptr, 0); }},
+             {"pool", [&] { shmemx_core_sync_pool(nullptr); }},
+             {"old-core",
+              [&] {
+                shmemx_launch(
+                    1, [](shmemx_core_t* core, void*) { kept = core; }, nullptr);
+                shmemx_core_barrier(kept, SHMEM_TEAM_WORLD);
+              }},
+             {"kernel-malloc", [&] { in_kernel([] { shmem_malloc(8); }); }},
+             {"kernel-split", [&] { in_kernel([] { shmem_team_destroy(SHMEM_TEAM_INVALID); }); }},
+             {"kernel-finalize", [&] { in_kernel(shmem_finalize); }},
+             {"kernel-team", [&] { in_kernel([] { shmem_team_sync(shmemx_team_by_number(17)); }); }},
+             {"kernel-barrier-team", [&] { in_kernel([] { shmemx_barrier_vec(shmemx_team_by_number(99)); }); }},
+             {"kernel-compare", [&] { in_kernel([] { shmemx_wait_until(allocated(), 6, 1); }); }},
+             {"kernel-address",
+              [&] {
+                in_kernel([] {
+                  int local = 0;
+                  shmemx_test(&local, SHMEM_CMP_EQ, 1);
+                });
+              }},
+             {"kernel-alignment",
+              [&] {
+                in_kernel([] {
+                  shmemx_test(reinterpret_cast<std::int32_t*>(reinterpret_cast<char*>(allocated()) + 1), 0, 1);
+                });
+              }},
+             {"kernel-operation", [&] { in_kernel([] { shmemx_signal_op(allocated(), 1, 2, 0); }); }},
+             {"kernel-pe", [&] { in_kernel([] { shmemx_signal_op(allocated(), 1, SHMEM_SIGNAL_ADD, 2); }); }},
+             {"kernel-word",
+              [&] { in_kernel([] { shmemx_sync_set(reinterpret_cast<shmemx_sync_word_t*>(allocated()), 1); }); }},
+             {"kernel-indices",
+              [&] { in_kernel([] { shmemx_wait_until_some(allocated(), 1, nullptr, nullptr, SHMEM_CMP_EQ, 0); }); }},
+             {"stream-team", [&] { shmemx_barrier_on_stream(shmemx_team_by_number(17), nullptr); }},
+             {"stream-old-team", [&] {
+                shmem_team_t team = SHMEM_TEAM_INVALID;
+                shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, &team);
+                shmem_team_destroy(team);
+                shmemx_barrier_on_stream(team, nullptr);
+              }}});
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(kernel) {
   const std::string what = argc > 1 ? argv[1] : "";
   shmem_init();
-  if (what == "barriers") {
-    barriers({1, 2, 4, 8}, kWays);
-  } else if (what == "algorithm") {
-    barriers({3}, 1);
-  } else if (what == "lost-pe") {
-    lost_pe();
-  } else if (what == "lost-core") {
-    lost_core();
-  } else if (what == "lost-waits") {
-    lost_waits();
-  } else if (what.starts_with("ended-wait-")) {
+  if (what.starts_with("ended-wait-")) {
     ended_wait(what);
   } else {
-    wrong_place(what);
+    act_on(what);
   }
   const auto nested = [](shmemx_core_t*, void*) {
     CHECK(shmemx_launch(
@@ -283,5 +265,5 @@ int main(int argc, char** argv) {
   };
   CHECK(shmemx_launch(1, nested, nullptr) == 0);
   shmem_finalize();
-  return failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }

@@ -1,69 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls made by kernels, on the cores of real PEs.
-#include <gtest/gtest.h>
-
 #include "shmem/config/barrier_choice.hpp"
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::run;
-using test_support::Seconds;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
 
 class Kernels : public testing::TestWithParam<std::tuple<int, const char*>> {};
 
 TEST_P(Kernels, SynchroniseAllCoresOfAllPes) {
   const auto [pes, gba] = GetParam();
-  const auto job = run(oshrun(pes, gba, {test_program("kernel_pes"), "barriers"}), {}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(pes, gba, {"shmem_pes", "kernel", "barriers"}, {}, Seconds{100});
 }
 
 TEST_P(Kernels, CallWhatCoresCanCall) {
   const auto [pes, gba] = GetParam();
-  const auto job = run(oshrun(pes, gba, {test_program("kernel_calls_pes")}), {}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(pes, gba, {"shmem_pes", "kernel_calls"}, {}, Seconds{100});
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Kernels,
-                         testing::Values(std::tuple{1, "off"}, std::tuple{2, "off"}, std::tuple{3, "fake"},
-                                         std::tuple{8, "off"}),
-                         [](const auto& test) {
-                           return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
-                         });
+                         Values(std::tuple{1, "off"}, std::tuple{2, "off"}, std::tuple{3, "fake"},
+                                std::tuple{8, "off"}),
+                         kNameByParameters);
 
 TEST(KernelBarriers, WorkWithEveryAlgorithm) {
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
-    const auto job = run(oshrun(3, "off", {test_program("kernel_pes"), "algorithm"}),
-                         {std::string("SHMEM_BARRIER_ALGORITHM=") + spec.name}, Seconds{100});
-    EXPECT_TRUE(job.exit.clean()) << spec.name << job.output;
+    run_clean(3, "off", {"shmem_pes", "kernel", "algorithm"}, {std::string("SHMEM_BARRIER_ALGORITHM=") + spec.name},
+              Seconds{100});
   }
 }
 
 TEST(KernelWaits, EndAndNameTheMissingPe) {
   for (const char* gba : {"off", "fake"}) {
-    const auto job =
-        run(oshrun(3, gba, {test_program("kernel_pes"), "lost-pe"}), {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
+    const auto job = run_pes(3, gba, {"shmem_pes", "kernel", "lost-pe"}, {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
     EXPECT_EQ(job.exit.code, 21) << job.output;
   }
 }
 
 TEST(KernelWaits, EndWhenACoreIsMissing) {
-  const auto job =
-      run(oshrun(2, "off", {test_program("kernel_pes"), "lost-core"}), {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(2, "off", {"shmem_pes", "kernel", "lost-core"}, {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
 }
 
 TEST(KernelWaits, EndAfterTheTimeout) {
-  const auto job =
-      run(oshrun(2, "off", {test_program("kernel_pes"), "lost-waits"}), {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
+  const auto job = run_pes(2, "off", {"shmem_pes", "kernel", "lost-waits"}, {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
   EXPECT_EQ(job.exit.code, 21) << job.output;
 }
 
 TEST(KernelWaits, EndWithTheJob) {
   for (int way = 0; way < 7; ++way) {
-    const auto job = run(oshrun(2, "off", {test_program("kernel_pes"), "ended-wait-" + std::to_string(way)}));
+    const auto job = run_pes(2, "off", {"shmem_pes", "kernel", "ended-wait-" + std::to_string(way)});
     EXPECT_EQ(job.exit.code, 22) << way << job.output;
   }
 }
@@ -76,37 +63,37 @@ struct Mistake {
 class KernelMistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(KernelMistakes, EndTheJobWithAMessageThatNamesThem) {
-  const auto job = run(oshrun(2, "off", {test_program("kernel_pes"), GetParam().name}));
+  const auto job = run_pes(2, "off", {"shmem_pes", "kernel", GetParam().name});
   EXPECT_NE(job.exit.code, 0) << job.output;
   EXPECT_EQ(job.exit.signal, 0) << job.output;
-  EXPECT_NE(job.output.find(GetParam().message), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Each, KernelMistakes,
-    testing::Values(Mistake{"no-core", "shmemx_core_sync: this thread runs no kernel"},
-                    Mistake{"old-core", "shmemx_core_barrier: this thread runs no kernel"},
-                    Mistake{"kernel-malloc", "shmem_malloc: a kernel cannot call it"},
-                    Mistake{"kernel-split", "shmem_team_destroy: a kernel cannot call it"},
-                    Mistake{"kernel-finalize", "shmem_finalize: a kernel cannot call it"},
-                    Mistake{"vec", "shmemx_barrier_all_vec: this thread runs no kernel"},
-                    Mistake{"list-vec", "shmemx_partial_barrier_vec: this thread runs no kernel"},
-                    Mistake{"pool", "shmemx_core_sync_pool: this thread runs no kernel"},
-                    Mistake{"kernel-barrier-team", "shmemx_barrier_vec: 99 is not a team"},
-                    Mistake{"kernel-compare", "shmemx_wait_until: 6 is not a comparison"},
-                    Mistake{"kernel-address", "shmemx_test: 4 bytes at the given address are not inside"},
-                    Mistake{"kernel-alignment", "shmemx_test: the given address is not aligned"},
-                    Mistake{"kernel-operation", "shmemx_signal32_op: 2 is neither SHMEM_SIGNAL_SET"},
-                    Mistake{"kernel-pe", "shmemx_signal32_op: there is no PE 2"},
-                    Mistake{"kernel-word", "shmemx_sync_set: the given address is not that of a word of a pool"},
-                    Mistake{"kernel-indices", "shmemx_wait_until_some: the indices have no destination"},
-                    Mistake{"stream-team", "shmemx_barrier_on_stream: 17 is not a team"},
-                    Mistake{"stream-old-team", "shmemx_barrier_on_stream: 2 is not a team"},
-                    Mistake{"kernel-team", "shmem_team_sync: 17 is not a team"}),
-    [](const auto& test) {
-      std::string name = test.param.name;
-      std::erase(name, '-');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Each, KernelMistakes,
+                         Values(Mistake{"no-core", "shmemx_core_sync: this thread runs no kernel"},
+                                Mistake{"old-core", "shmemx_core_barrier: this thread runs no kernel"},
+                                Mistake{"kernel-malloc", "shmem_malloc: a kernel cannot call it"},
+                                Mistake{"kernel-split", "shmem_team_destroy: a kernel cannot call it"},
+                                Mistake{"kernel-finalize", "shmem_finalize: a kernel cannot call it"},
+                                Mistake{"vec", "shmemx_barrier_all_vec: this thread runs no kernel"},
+                                Mistake{"list-vec", "shmemx_partial_barrier_vec: this thread runs no kernel"},
+                                Mistake{"pool", "shmemx_core_sync_pool: this thread runs no kernel"},
+                                Mistake{"kernel-barrier-team", "shmemx_barrier_vec: 99 is not a team"},
+                                Mistake{"kernel-compare", "shmemx_wait_until: 6 is not a comparison"},
+                                Mistake{"kernel-address", "shmemx_test: 4 bytes at the given address are not inside"},
+                                Mistake{"kernel-alignment", "shmemx_test: the given address is not aligned"},
+                                Mistake{"kernel-operation", "shmemx_signal32_op: 2 is neither SHMEM_SIGNAL_SET"},
+                                Mistake{"kernel-pe", "shmemx_signal32_op: there is no PE 2"},
+                                Mistake{"kernel-word",
+                                        "shmemx_sync_set: the given address is not that of a word of a pool"},
+                                Mistake{"kernel-indices", "shmemx_wait_until_some: the indices have no destination"},
+                                Mistake{"stream-team", "shmemx_barrier_on_stream: 17 is not a team"},
+                                Mistake{"stream-old-team", "shmemx_barrier_on_stream: 2 is not a team"},
+                                Mistake{"kernel-team", "shmem_team_sync: 17 is not a team"}),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace

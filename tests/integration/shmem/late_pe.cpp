@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs that join the job. With an argument, all but PE 0 wait for PE 0, which never enters the barrier or signals.
 //
-//   late_pe [barrier|signal]
-#include <shmem.h>
-#include <unistd.h>
+//   late [barrier|signal]
+#include "tests/integration/shmem/pe_checks.hpp"
 
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-
-int main(int argc, char** argv) {
+PE_PART(late) {
   shmem_init();
   const char* what = argc > 1 ? argv[1] : "";
   auto* signal = what[0] != '\0' ? static_cast<std::uint64_t*>(shmem_calloc(1, sizeof(std::uint64_t))) : nullptr;

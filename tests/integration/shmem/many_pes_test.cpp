@@ -1,37 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many more PEs than processors: waiting PEs must yield the processor.
-#include <gtest/gtest.h>
-
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::repeats;
-using test_support::run;
-using test_support::Seconds;
-using test_support::sum_of;
-using test_support::test_program;
+using namespace test_support;
 
 void barriers(int pes, const char* gba, int rounds) {
-  const auto job = run(oshrun(pes, gba, {test_program("barrier_pes"), std::to_string(rounds)}), {}, Seconds{280});
+  const auto job = run_pes(pes, gba, {"barrier_pes", std::to_string(rounds)}, {}, Seconds{280});
   ASSERT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
   const bool by_device = std::string(gba) == "fake";
   EXPECT_GE(sum_of(job.output, by_device ? "by device" : "by software"),
             static_cast<unsigned long long>(pes) * static_cast<unsigned long long>(rounds));
 }
 
-test_support::Outcome whole_life(int pes, const char* gba) {
-  return run(oshrun(pes, gba, {test_program("whole_life_pes"), "10"}), {}, Seconds{280});
+Outcome whole_life(int pes, const char* gba) {
+  return run_pes(pes, gba, {"shmem_pes", "whole_life", "10"}, {}, Seconds{280});
 }
 
 TEST(ManyPes, MakeEveryKindOfCallWithTheDevice) {
@@ -98,17 +86,17 @@ std::map<std::string, long> voluntary_switches(pid_t pid) {
 
 std::vector<std::string> late_pes(int pes, const Wait& wait) {
   if (!wait.on_nodes) {
-    return oshrun(pes, wait.gba, {test_program("late_pe"), wait.what});
+    return oshrun(pes, wait.gba, {test_program("shmem_pes"), "late", wait.what});
   }
   constexpr const char* kLine = R"(export SHMEM_HOST_ID=node$((OSHRUN_RANK % 2)); exec "$0" "$@")";
-  return oshrun(pes, wait.gba, {"/bin/sh", "-c", kLine, test_program("late_pe"), wait.what});
+  return oshrun(pes, wait.gba, {"/bin/sh", "-c", kLine, test_program("shmem_pes"), "late", wait.what});
 }
 
 TEST_P(Waits, CostFewContextSwitches) {
   constexpr double kMostPerSecond = 20;
   const Wait& wait = GetParam();
   const int pes = wait.on_nodes ? 4 : 101;
-  test_support::Process job(late_pes(pes, wait), {"SHMEM_BARRIER_ALGORITHM=" + wait.algorithm});
+  Process job(late_pes(pes, wait), {"SHMEM_BARRIER_ALGORITHM=" + wait.algorithm});
   std::vector<pid_t> pids;
   pids.reserve(static_cast<std::size_t>(pes));
   for (int pe = 1; pe < pes; ++pe) {
@@ -116,7 +104,7 @@ TEST_P(Waits, CostFewContextSwitches) {
       ASSERT_NE(job.output().find("install UCX"), std::string::npos) << job.output().substr(0, 4000);
       GTEST_SKIP() << "no job on two nodes here: " << job.output();
     }
-    pids.push_back(test_support::pid_of(job.output(), pe));
+    pids.push_back(pid_of(job.output(), pe));
   }
   std::this_thread::sleep_for(Seconds{1});  // the PEs' naps are at their longest by then
   const auto start = std::chrono::steady_clock::now();

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE in more teams than the device has groups: the first teams get a group, the others run in software with a reason,
 // and all of them work. Freed groups are used again.
-#include <shmem.h>
-#include <shmemx.h>
+#include "tests/integration/shmem/pe_checks.hpp"
 
-#include <cstdio>
-#include <cstring>
-#include <vector>
-
-int main() {
+PE_PART(many_teams) {
   constexpr int kTeams = 40;
   shmem_init();
   const int pes = shmem_n_pes();

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <string>
 
 namespace {
@@ -172,31 +174,17 @@ int run_refused(bool later) {
 }
 
 int run(const std::string& action) {
-  if (action == "refused" || action == "refused-later") {
-    return run_refused(action == "refused-later");
-  }
-  if (action == "world") {
-    return run_world();
-  }
-  if (action == "split") {
-    return run_split();
-  }
-  if (action == "environment") {
-    return run_environment();
-  }
-  if (action == "null") {
-    return run_null();
-  }
-  if (action == "late") {
-    return run_late();
-  }
-  if (action == "die") {
-    return run_die();
-  }
-  if (action == "exit") {
-    return run_exit();
-  }
-  return 2;
+  const std::map<std::string, std::function<int()>> actions{{"refused", [] { return run_refused(false); }},
+                                                            {"refused-later", [] { return run_refused(true); }},
+                                                            {"world", run_world},
+                                                            {"split", run_split},
+                                                            {"environment", run_environment},
+                                                            {"null", run_null},
+                                                            {"late", run_late},
+                                                            {"die", run_die},
+                                                            {"exit", run_exit}};
+  const auto found = actions.find(action);
+  return found != actions.end() ? found->second() : 2;
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // oshrun --gba fake, with a copy of oshrun next to a device that the test makes.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,16 +7,14 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/support/process.hpp"
+#include "tests/support/pe.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
-using test_support::Process;
-using test_support::Seconds;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr Seconds kLimit{30};
 
@@ -31,7 +27,7 @@ std::string contents(const std::string& file) {
 
 class OshrunDevice : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::copy_file(test_support::program("oshrun"), oshrun()); }
+  void SetUp() override { std::filesystem::copy_file(program("oshrun"), oshrun()); }
 
   [[nodiscard]] std::string oshrun() const { return dir_.file("oshrun"); }
   /// The device is a shell script.
@@ -41,9 +37,7 @@ class OshrunDevice : public ::testing::Test {
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   }
   /// The device's processes: no other command line has this folder.
-  [[nodiscard]] std::vector<pid_t> devices() const {
-    return test_support::processes_matching(dir_.file("gba-fake-device"));
-  }
+  [[nodiscard]] std::vector<pid_t> devices() const { return processes_matching(dir_.file("gba-fake-device")); }
   [[nodiscard]] std::vector<pid_t> devices_after_a_while() const {
     for (int i = 0; i < 500 && !devices().empty(); ++i) {
       ::usleep(10000);
@@ -51,17 +45,16 @@ class OshrunDevice : public ::testing::Test {
     return devices();
   }
 
-  test_support::TempDir dir_;
+  TempDir dir_;
 };
 
 constexpr const char* kGoodDevice = "echo ready; while :; do sleep 0.05; done";
 
 TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
   make_device("echo \"$@\" > " + dir_.file("arguments") + "; " + kGoodDevice);
-  const auto outcome =
-      test_support::run({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo \"$GBA_DEVICE\""}, {}, kLimit);
+  const auto outcome = run({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo \"$GBA_DEVICE\""}, {}, kLimit);
   EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-  const auto address = test_support::first_match(outcome.output, "vfio-user:(@gba-[0-9a-f]{32})\n");
+  const auto address = first_match(outcome.output, "vfio-user:(@gba-[0-9a-f]{32})\n");
   ASSERT_FALSE(address.empty()) << outcome.output;
   EXPECT_EQ(contents(dir_.file("arguments")), "--socket " + address[1] + "\n");
   EXPECT_THAT(devices(), IsEmpty());
@@ -69,13 +62,13 @@ TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
 
 TEST_F(OshrunDevice, IsKilledIfItDoesNotEndInTime) {
   make_device(std::string("trap '' TERM; ") + kGoodDevice);
-  EXPECT_EQ(test_support::run({oshrun(), "--gba", "fake", "true"}, {}, kLimit).exit.code, 0);
+  EXPECT_EQ(run({oshrun(), "--gba", "fake", "true"}, {}, kLimit).exit.code, 0);
   EXPECT_THAT(devices(), IsEmpty());
 }
 
 TEST_F(OshrunDevice, EndsTheJobIfItCannotStart) {
   make_device("echo broken >&2; exit 3");
-  const auto outcome = test_support::run({oshrun(), "-n", "2", "--gba", "fake", "echo", "ran"}, {}, kLimit);
+  const auto outcome = run({oshrun(), "-n", "2", "--gba", "fake", "echo", "ran"}, {}, kLimit);
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("broken\n"));
   EXPECT_THAT(outcome.output,
@@ -84,7 +77,7 @@ TEST_F(OshrunDevice, EndsTheJobIfItCannotStart) {
 }
 
 TEST_F(OshrunDevice, IsReportedIfMissing) {
-  const auto outcome = test_support::run({oshrun(), "--gba", "fake", "true"}, {"PATH=/usr/bin:/bin"}, kLimit);
+  const auto outcome = run({oshrun(), "--gba", "fake", "true"}, {"PATH=/usr/bin:/bin"}, kLimit);
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output,
               HasSubstr("cannot run gba-fake-device: no such program in PATH, nor in the folder of oshrun"));
@@ -121,8 +114,8 @@ TEST_F(OshrunDevice, SurvivesCtrlCUntilThePesHaveEnded) {
 }
 
 TEST(OshrunRealDevice, ServesThePes) {
-  const auto outcome = test_support::run({test_support::program("oshrun"), "-n", "2", "--gba", "fake", "sh", "-c",
-                                          "grep -c \"${GBA_DEVICE#vfio-user:}\" /proc/net/unix"});
+  const auto outcome = run({program("oshrun"), "-n", "2", "--gba", "fake", "sh", "-c",
+                            "grep -c \"${GBA_DEVICE#vfio-user:}\" /proc/net/unix"});
   EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
   EXPECT_EQ(outcome.output, "1\n1\n");
 }

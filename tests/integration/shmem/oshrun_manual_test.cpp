@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manual pages of the commands, and the bash completion of oshrun.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/integration/shmem/oshrun_runs.hpp"
 #include "tests/support/manual.hpp"
 
 namespace {
 
-using oshrun_test::launch;
-using test_support::all_of;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::IsSupersetOf;
+using namespace oshrun_test;
+using namespace test_support;
+using namespace testing;
 
 using Words = std::set<std::string>;
 
@@ -21,9 +16,9 @@ Words options_in_help() {
 }
 
 TEST(OshrunManual, NamesEveryOptionAndNoOther) {
-  const std::string page = test_support::manual(OSHRUN_MANUAL);
+  const std::string page = manual(OSHRUN_MANUAL);
   EXPECT_GT(options_in_help().size(), 9U);
-  EXPECT_EQ(test_support::options_in_manual(page), options_in_help());
+  EXPECT_EQ(options_in_manual(page), options_in_help());
   EXPECT_THAT(page, HasSubstr("\n.BI -x "));
   EXPECT_THAT(page, HasSubstr(" -n "));
   EXPECT_THAT(page, HasSubstr(" -np "));
@@ -33,7 +28,7 @@ TEST(OshrunManual, NamesEveryOptionAndNoOther) {
 
 TEST(OshrunManual, NamesEveryVariableThatItSets) {
   const auto added = launch({"-n", "2", "sh", "-c", "env"}).output;
-  const std::string page = test_support::manual(OSHRUN_MANUAL);
+  const std::string page = manual(OSHRUN_MANUAL);
   const Words variables = all_of(added, "\n(OSHRUN_[A-Z_]+)=");
   EXPECT_GT(variables.size(), 2U);
   for (const auto& variable : variables) {
@@ -42,19 +37,18 @@ TEST(OshrunManual, NamesEveryVariableThatItSets) {
 }
 
 TEST(ShmemInfoManual, NamesEveryOptionAndNoOther) {
-  const auto help = test_support::run({test_support::program("shmem_info"), "--help"}).output;
-  EXPECT_EQ(test_support::options_in_manual(test_support::manual(SHMEM_INFO_MANUAL)),
-            test_support::options_in_help(help));
+  const auto help = run({program("shmem_info"), "--help"}).output;
+  EXPECT_EQ(options_in_manual(manual(SHMEM_INFO_MANUAL)), test_support::options_in_help(help));
 }
 
 TEST(OshccManual, NamesEveryKindOfShowmeAndNoOther) {
-  const auto help = test_support::run({test_support::program("oshcc"), "--showme:help"}).output;
+  const auto help = run({program("oshcc"), "--showme:help"}).output;
   const std::string kind = "(--showme:[a-z]+)";
   const Words kinds = all_of(help, kind);
-  EXPECT_EQ(all_of(test_support::manual(OSHCC_MANUAL), kind), kinds);
+  EXPECT_EQ(all_of(manual(OSHCC_MANUAL), kind), kinds);
   EXPECT_GT(kinds.size(), 7U);
   for (const auto& each : kinds) {
-    EXPECT_TRUE(test_support::run({test_support::program("oshc++"), each}).exit.clean());
+    EXPECT_TRUE(run({program("oshc++"), each}).exit.clean());
   }
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // oshrun with -H: a program in the place of ssh makes "nodes" of this machine, by SHMEM_HOST_ID.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -14,20 +12,11 @@
 
 namespace {
 
-using oshrun_test::kLimit;
+using namespace oshrun_test;
 using oshrun_test::oshrun;
-using oshrun_test::pe_program;
-using oshrun_test::unique;
-using test_support::none_matching;
-using test_support::Outcome;
-using test_support::Process;
-using test_support::TempDir;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
-using Words = std::vector<std::string>;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 class OshrunNodes : public ::testing::Test {
  protected:
@@ -49,7 +38,7 @@ class OshrunNodes : public ::testing::Test {
     return all;
   }
   [[nodiscard]] Outcome launch(const std::string& hosts, const Words& arguments, const Words& environment = {}) const {
-    return test_support::run(line(hosts, arguments), environment, kLimit);
+    return run(line(hosts, arguments), environment, kLimit);
   }
 
   TempDir dir_;
@@ -96,9 +85,9 @@ TEST_F(OshrunNodes, SynchroniseTheirPes) {
 
 TEST_F(OshrunNodes, PassOnWhatPesPrintAlsoIfItIsThrownAway) {
   for (const char* target : {">/dev/null", "2>/dev/null", "2>&1"}) {
-    const auto job = test_support::run({"sh", "-c", std::string("\"$0\" \"$@\" ") + target, oshrun(), "--rsh", rsh_,
-                                        "-H", "a,b", "sh", "-c", "echo out; echo error >&2"},
-                                       {}, kLimit);
+    const auto job = run({"sh", "-c", std::string("\"$0\" \"$@\" ") + target, oshrun(), "--rsh", rsh_, "-H", "a,b",
+                          "sh", "-c", "echo out; echo error >&2"},
+                         {}, kLimit);
     EXPECT_EQ(job.exit.code, 0) << target << job.output;
     const auto count = [&job](const std::string& line) {
       const Words lines = sorted_lines(job.output);
@@ -134,7 +123,7 @@ TEST_F(OshrunNodes, ThatCannotBeReachedAreNamed) {
   const auto empty = launch("empty,b", {"--grace", "0.2", "sh", "-c", "sleep 100; : $0", marker});
   EXPECT_EQ(empty.exit.code, 127);
   EXPECT_THAT(empty.output, AllOf(HasSubstr("cannot start empty (PE 0)"), HasSubstr("is " + oshrun() + " there?")));
-  const auto none = test_support::run({oshrun(), "--rsh", "/no/such/ssh", "-H", "a", "true"});
+  const auto none = run({oshrun(), "--rsh", "/no/such/ssh", "-H", "a", "true"});
   EXPECT_EQ(none.exit.code, 1);
   EXPECT_THAT(none.output, HasSubstr("--rsh or SHMEM_RSH names another program"));
   EXPECT_TRUE(none_matching(marker));

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How oshrun forwards the output of PEs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <sstream>
 
 #include "tests/integration/shmem/oshrun_runs.hpp"
@@ -10,12 +7,11 @@
 
 namespace {
 
-using oshrun_test::in_shell;
-using oshrun_test::launch;
-using oshrun_test::repeat;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
+
+using namespace oshrun_test;
 
 /// Prints each line in two writes, and starts a program between them so that other PEs write meanwhile.
 constexpr const char* kHalfLines =
@@ -27,7 +23,7 @@ int lines_like(const std::string& text, const std::string& pattern) {
   std::string line;
   int count = 0;
   while (std::getline(stream, line)) {
-    EXPECT_TRUE(test_support::matches(line, pattern)) << line;
+    EXPECT_TRUE(matches(line, pattern)) << line;
     ++count;
   }
   return count;
@@ -74,7 +70,7 @@ TEST(OshrunOutput, BeginsLinesWithTags) {
 }
 
 TEST(OshrunOutput, ForwardsBytesUnchanged) {
-  const test_support::TempDir dir;
+  const TempDir dir;
   const auto outcome = in_shell(
       "head -c 3000000 /dev/urandom > \"$1\"; \"$0\" -n 2 sh -c '[ $OSHRUN_RANK != 0 ] || cat \"$0\"' \"$1\" | cmp - "
       "\"$1\" "
@@ -92,7 +88,7 @@ TEST(OshrunOutput, ComesBeforeTheMessageAboutItsPe) {
 }
 
 TEST(OshrunOutput, ShowsTheLastLinesOfThePeThatFailedAgain) {
-  const test_support::TempDir dir;
+  const TempDir dir;
   // PE 1 prints once oshrun has printed what PE 0 says, and PE 0 fails once oshrun has printed that.
   const std::string pes =
       "await() { until grep -q \"$1\" $OUT; do sleep 0.01; done; }; if [ $OSHRUN_RANK = 0 ]; "
@@ -111,7 +107,7 @@ TEST(OshrunOutput, WaitsForASlowReader) {
 }
 
 TEST(OshrunOutput, DoesNotDelayAJobThatMustEnd) {
-  const test_support::TempDir dir;
+  const TempDir dir;
   const auto outcome =
       in_shell("mkfifo \"$1\"; sleep 100 < \"$1\" & \"$0\" -n 2 --timeout 1 yes > \"$1\"; echo status $?; kill $!",
                {dir.file("fifo")});
@@ -145,7 +141,7 @@ TEST(OshrunOutput, SaysWhenThereAreTooFewFiles) {
 }
 
 TEST(OshrunOutput, IsDirectIfRequestedOrForASinglePe) {
-  const test_support::TempDir dir;
+  const TempDir dir;
   const std::string where = " sh -c 'file=$(readlink /proc/$$/fd/1); echo $file >&2' 2>&1 > \"$1\"";
   const std::string file = dir.file("output");
   EXPECT_EQ(in_shell("\"$0\" -n 2 --direct-output" + where, {file}).output, repeat(file + "\n", 2));

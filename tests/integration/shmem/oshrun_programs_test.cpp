@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The programs that oshrun starts: their folder, processors and input.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <filesystem>
@@ -10,13 +8,11 @@
 
 namespace {
 
-using oshrun_test::in_shell;
-using oshrun_test::launch;
-using oshrun_test::pe_program;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
+
+using namespace oshrun_test;
 
 TEST(OshrunPrograms, ShareOneJob) {
   const auto outcome =
@@ -66,7 +62,7 @@ TEST(OshrunInput, FromAPipeGoesToPeZeroOnly) {
 }
 
 TEST(OshrunInput, FromAFileGoesToPeZeroOnly) {
-  const test_support::TempDir dir;
+  const TempDir dir;
   const auto outcome = in_shell(
       "head -c 1000 /dev/zero > \"$1\"; \"$0\" -n 2 sh -c 'echo $OSHRUN_RANK:$(wc -c)' : sh -c 'echo :$(wc -c)' < "
       "\"$1\"",
@@ -101,8 +97,7 @@ TEST(OshrunBinding, KeepsEachPeOnAnAllowedCore) {
   const auto outcome = in_shell("taskset -c " + cpu +
                                 " \"$0\" -n 3 --bind core --report-bindings grep Cpus_allowed_list /proc/self/status");
   EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-  EXPECT_EQ(test_support::run({"sh", "-c", "printf %s \"$0\" | grep -c \"list:.$1\\$\"", outcome.output, cpu}).output,
-            "3\n")
+  EXPECT_EQ(run({"sh", "-c", "printf %s \"$0\" | grep -c \"list:.$1\\$\"", outcome.output, cpu}).output, "3\n")
       << outcome.output;
   for (const char* pe : {"0", "1", "2"}) {
     EXPECT_THAT(outcome.output, ::testing::ContainsRegex("oshrun: PE " + std::string(pe) +
@@ -143,7 +138,7 @@ TEST(OshrunGrace, MayBeZero) {
   const auto outcome = launch({"-n", "2", "--grace", "0", "sh", "-c",
                                "[ $OSHRUN_RANK = 0 ] && exit 3; trap '' TERM; while :; do sleep 1; done", marker});
   EXPECT_EQ(outcome.exit.code, 3);
-  EXPECT_THAT(test_support::processes_matching(marker), ::testing::IsEmpty());
+  EXPECT_THAT(processes_matching(marker), ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -4,10 +4,7 @@
 
 #include <unistd.h>
 
-#include <string>
-#include <vector>
-
-#include "tests/support/process.hpp"
+#include "tests/support/pe.hpp"
 
 namespace oshrun_test {
 

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // oshrun at a terminal: the PEs are in the background there.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <string>
-#include <vector>
-
-#include "tests/support/process.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using ::testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLimit{30};
@@ -90,7 +86,7 @@ class Terminal {
 };
 
 std::string oshrun() {
-  return test_support::program("oshrun");
+  return program("oshrun");
 }
 
 TEST(OshrunAtATerminal, GivesTypedInputToPeZero) {
@@ -128,7 +124,7 @@ TEST(OshrunAtATerminal, ShowsAPromptWithoutANewline) {
 }
 
 TEST(OshrunAtATerminal, SaysWhichPesAJobWaitsForAtItsStart) {
-  const std::string pe = test_support::test_program("oshrun_pe");
+  const std::string pe = test_program("oshrun_pe");
   Terminal terminal(
       {oshrun(), "-n", "3", "/bin/sh", "-c", "[ $OSHRUN_RANK != 1 ] || exec sleep 60; exec " + pe + " barriers 1"});
   const auto shown = terminal.show_until("waiting for");
@@ -138,7 +134,7 @@ TEST(OshrunAtATerminal, SaysWhichPesAJobWaitsForAtItsStart) {
 }
 
 TEST(OshrunAtATerminal, ShowsLinesThatProgramsDoNotFlush) {
-  Terminal terminal({oshrun(), "-n", "2", test_support::test_program("oshrun_pe"), "print", "so far"});
+  Terminal terminal({oshrun(), "-n", "2", test_program("oshrun_pe"), "print", "so far"});
   EXPECT_THAT(terminal.show_until("so far"), HasSubstr("so far"));
   terminal.type("\x03");
   EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
@@ -153,7 +149,7 @@ TEST(OshrunAtATerminal, TellsPesThatTheirErrorsAreShownOnIt) {
 }
 
 TEST(OshrunAtATerminal, ShowsTheProgressOfKvShuffle) {
-  const std::string kv_shuffle = test_support::program("kv_shuffle");
+  const std::string kv_shuffle = program("kv_shuffle");
   Terminal terminal({oshrun(), "-n", "2", "--gba", "off", kv_shuffle, "--rounds", "1000", "--repeats", "1"});
   EXPECT_THAT(terminal.show_until("%  round "), HasSubstr("\r\033[K["));
 }

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "tests/integration/shmem/oshrun_runs.hpp"
 
 namespace {
 
-using oshrun_test::kLimit;
-using oshrun_test::launch;
+using namespace oshrun_test;
 using oshrun_test::oshrun;
-using oshrun_test::pe_program;
-using oshrun_test::repeat;
-using oshrun_test::unique;
-using test_support::Process;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::MatchesRegex;
-using ::testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 /// Processes with `marker` on their command line, after waiting for those that are about to end.
 std::vector<pid_t> left_behind(const std::string& marker) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   std::vector<pid_t> left;
   do {
-    left = test_support::processes_matching(marker);
+    left = processes_matching(marker);
     if (left.empty()) {
       break;
     }
@@ -149,7 +138,7 @@ TEST(Oshrun, LeavesNothingOfAJobWhosePeWasKilled) {
   const std::string marker = unique("killed");
   const auto outcome = launch({"-n", "4", pe_program(), "die", "3", "6", marker});
   EXPECT_EQ(outcome.exit.code, 134);
-  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+  EXPECT_THAT(processes_matching(marker), IsEmpty());
 }
 
 TEST(Oshrun, EndsTheJobWhenAPeAbortsIt) {
@@ -186,7 +175,7 @@ TEST(Oshrun, KillsPesThatIgnoreSignals) {
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 124);
   EXPECT_THAT(job.output(), HasSubstr("oshrun: the job did not end within its --timeout; still running: PEs 0, 1\n"));
-  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+  EXPECT_THAT(processes_matching(marker), IsEmpty());
 }
 
 class OshrunSignal : public ::testing::TestWithParam<int> {};
@@ -200,7 +189,7 @@ TEST_P(OshrunSignal, EndsTheJob) {
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 128 + GetParam());
   EXPECT_THAT(job.output(), HasSubstr("oshrun: ending the job: signal " + std::to_string(GetParam())));
-  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+  EXPECT_THAT(processes_matching(marker), IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Launcher, OshrunSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT));
@@ -235,7 +224,7 @@ TEST(Oshrun, LeavesNoProcessWhenItIsKilled) {
   Process job({oshrun(), "-n", "2", "sh", "-c",
                "sh -c 'echo grandchild; while :; do sleep 0.1; done' " + marker + "; true", marker});
   ASSERT_TRUE(job.wait_for_output("grandchild\ngrandchild", kLimit)) << job.output();
-  ASSERT_GE(test_support::processes_matching(marker).size(), 5U);
+  ASSERT_GE(processes_matching(marker).size(), 5U);
   job.signal(SIGKILL);
   EXPECT_EQ(job.wait(kLimit)->signal, SIGKILL);
   EXPECT_THAT(left_behind(marker), IsEmpty());
@@ -247,7 +236,7 @@ TEST(Oshrun, EndsProcessesThatPesLeaveBehind) {
       {"-n", "2", "sh", "-c", "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' " + marker + " & sleep 0.3"});
   EXPECT_EQ(outcome.exit.code, 0);
   EXPECT_THAT(outcome.output, HasSubstr("processes that PEs had left behind"));
-  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+  EXPECT_THAT(processes_matching(marker), IsEmpty());
 }
 
 // ---- Errors of the user
@@ -262,9 +251,9 @@ TEST(Oshrun, NamesProgramsThatItCannotRun) {
 }
 
 TEST(Oshrun, SaysWhenAnInterpreterIsMissing) {
-  const test_support::TempDir dir;
+  const TempDir dir;
   const std::string script = dir.file("script");
-  test_support::run({"sh", "-c", "printf '#!/no/such/interpreter\\n' > \"$0\"; chmod +x \"$0\"", script});
+  run({"sh", "-c", "printf '#!/no/such/interpreter\\n' > \"$0\"; chmod +x \"$0\"", script});
   const auto outcome = launch({"-n", "3", script});
   EXPECT_EQ(outcome.exit.code, 127);
   EXPECT_EQ(outcome.output, "oshrun: cannot run " + script +

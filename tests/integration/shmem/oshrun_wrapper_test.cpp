@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // oshcc and oshc++: from a source file to PEs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
 
-#include "tests/support/process.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::Seconds;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr Seconds kLimit{100};
 
@@ -25,18 +21,18 @@ struct Program {
 
 class Wrapper : public ::testing::TestWithParam<Program> {
  protected:
-  test_support::TempDir dir_;
+  TempDir dir_;
 };
 
 TEST_P(Wrapper, BuildsAProgramThatRunsAsPes) {
   const std::string source = dir_.file(GetParam().file);
   const std::string program = dir_.file("hello");
   std::ofstream(source) << GetParam().text;
-  const auto compiled = test_support::run({test_support::program(GetParam().wrapper), "-Wall", "-Wextra", "-Wpedantic",
-                                           "-Wconversion", "-Werror", "-o", program, source},
-                                          {}, kLimit);
+  const auto compiled = run({test_support::program(GetParam().wrapper), "-Wall", "-Wextra", "-Wpedantic",
+                             "-Wconversion", "-Werror", "-o", program, source},
+                            {}, kLimit);
   ASSERT_EQ(compiled.exit.code, 0) << compiled.output;
-  const auto ran = test_support::run({test_support::program("oshrun"), "-n", "2", "--gba", "off", program}, {}, kLimit);
+  const auto ran = run({test_support::program("oshrun"), "-n", "2", "--gba", "off", program}, {}, kLimit);
   EXPECT_EQ(ran.exit.code, 0) << ran.output;
   EXPECT_THAT(ran.output, AllOf(HasSubstr("PE 0 of 2\n"), HasSubstr("PE 1 of 2\n")));
 }
@@ -52,7 +48,6 @@ int main(void) {
 )";
 constexpr const char* kCpp = R"(#include <shmem.h>
 #include <iostream>
-#include <string>
 int main() {
   shmem_init();
   std::cout << "PE " + std::to_string(shmem_my_pe()) + " of " + std::to_string(shmem_n_pes()) + "\n" << std::flush;
@@ -107,10 +102,10 @@ INSTANTIATE_TEST_SUITE_P(Oshrun, Wrapper,
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(WrapperShowme, PrintsTheCommandAndRunsNothing) {
-  const auto linking = test_support::run({test_support::program("oshcc"), "--showme", "-o", "x", "no such.c"});
+  const auto linking = run({test_support::program("oshcc"), "--showme", "-o", "x", "no such.c"});
   EXPECT_EQ(linking.exit.code, 0);
   EXPECT_THAT(linking.output, AllOf(HasSubstr("/include"), HasSubstr("-o x no such.c"), HasSubstr("-lshmem")));
-  const auto compiling = test_support::run({test_support::program("oshc++"), "-c", "x.cpp", "--showme"});
+  const auto compiling = run({test_support::program("oshc++"), "-c", "x.cpp", "--showme"});
   EXPECT_THAT(compiling.output, AllOf(HasSubstr("-c x.cpp"), Not(HasSubstr("-lshmem"))));
 }
 

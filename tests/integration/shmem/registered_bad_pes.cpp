@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs whose memory cannot be registered, that register much of it, or that die meanwhile:
 //
-//   registered_bad_pes refuse       each mistake, of one PE or of all
-//   registered_bad_pes repeat       as many as there can be, several times
-//   registered_bad_pes die MICROS   PE 1 kills itself so long after it has begun
+//   registered_bad refuse       each mistake, of one PE or of all
+//   registered_bad repeat       as many as there can be, several times
+//   registered_bad die MICROS   PE 1 kills itself so long after it has begun
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 #include "tests/integration/shmem/registered_memory.hpp"
 
@@ -176,12 +170,12 @@ int die_in_the_middle(long microseconds) {
   shmem_team_sync(left);
   CHECK(again.remove() == 0);
   shmem_finalize();
-  return pe_checks::failures == 0 ? 0 : 1;
+  return pe_failures() == 0 ? 0 : 1;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(registered_bad) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "die") {
     return die_in_the_middle(std::atol(argv[2]));
@@ -195,8 +189,7 @@ int main(int argc, char** argv) {
     repeat();
   }
   shmem_barrier_all();
-  const int failures = pe_checks::failures;
-  std::printf("PE %d had %d failures\n", me(), failures);
+  const int result = pe_result();
   shmem_finalize();
-  return failures == 0 ? 0 : 1;
+  return result;
 }

@@ -3,14 +3,8 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "tests/integration/shmem/pe_checks.hpp"
 

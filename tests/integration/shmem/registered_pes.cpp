@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs that register memory of their own and use it: registered_pes KIND [nodes]. Each checks what it can, and prints
+// PEs that register memory of their own and use it: registered KIND [nodes]. Each checks what it can, and prints
 // how many checks failed.
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <string_view>
-#include <vector>
-
 #include "tests/integration/shmem/registered_memory.hpp"
 
 namespace {
@@ -308,7 +301,7 @@ void use(std::string_view kind, bool several_nodes) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(registered) {
   const std::string_view kind = argc > 1 ? argv[1] : "";
   if (kind == "private" || kind == "mixed" || kind == "last") {
     shmemx_set_errors_return(1);
@@ -316,8 +309,7 @@ int main(int argc, char** argv) {
   shmem_init();
   use(kind, argc > 2 && std::string_view(argv[2]) == "nodes");
   shmem_barrier_all();
-  const int failures = pe_checks::failures;
-  std::printf("PE %d had %d failures\n", me(), failures);
+  const int result = pe_result();
   shmem_finalize();
-  return failures == 0 ? 0 : 1;
+  return result;
 }

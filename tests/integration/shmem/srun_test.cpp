@@ -10,13 +10,9 @@
 
 namespace {
 
-using test_support::Hosts;
-using test_support::none_matching;
-using test_support::Outcome;
-using test_support::Seconds;
-using test_support::Slurm;
-using test_support::test_program;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr Seconds kLimit{100};
 
@@ -39,7 +35,7 @@ class Srun : public testing::Test {
                      const std::vector<std::string>& environment = {}) {
     const auto job = slurm_->srun(tasks, command, environment);
     const auto exit = job->wait(kLimit);
-    return {exit.value_or(test_support::Exit{-1, SIGKILL}), job->output()};
+    return {exit.value_or(Exit{-1, SIGKILL}), job->output()};
   }
 
   static std::unique_ptr<Slurm> slurm_;
@@ -48,21 +44,21 @@ std::unique_ptr<Slurm> Srun::slurm_;
 
 TEST_F(Srun, StartsTheProgramsThatOshrunStarts) {
   for (const int pes : {1, 4, 16}) {
-    const auto job = run(pes, {test_program("api_pes")});
+    const auto job = run(pes, {test_program("shmem_pes"), "api"});
     EXPECT_TRUE(job.exit.clean()) << job.output;
     EXPECT_THAT(job.output, HasSubstr("PE 0 of " + std::to_string(pes) + ": 0 failures"));
   }
-  const auto job = run(4, {test_program("c11_pes")}, {"SHMEM_BOOTSTRAP=pmix"});
+  const auto job = run(4, {test_program("openshmem_c_pes"), "c11"}, {"SHMEM_BOOTSTRAP=pmix"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 TEST_F(Srun, LetsAProgramReturnFromMainWithoutFinalize) {
-  const auto job = run(3, {test_program("wrong_pes"), "no-finalize"});
+  const auto job = run(3, {test_program("shmem_pes"), "wrong", "no-finalize"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 TEST_F(Srun, EndsTheJobWithTheStatusOfGlobalExit) {
-  const auto job = run(3, {test_program("wrong_pes"), "global-exit"});
+  const auto job = run(3, {test_program("shmem_pes"), "wrong", "global-exit"});
   EXPECT_EQ(job.exit.code, 9) << job.output;
 }
 
@@ -74,7 +70,7 @@ TEST_F(Srun, NamesThePeThatIsKilled) {
 }
 
 TEST_F(Srun, NamesMissingPes) {
-  const auto job = run(3, {"sh", "-c", "[ $PMIX_RANK = 1 ] && sleep 5 || " + test_program("c11_pes")},
+  const auto job = run(3, {"sh", "-c", "[ $PMIX_RANK = 1 ] && sleep 5 || " + test_program("openshmem_c_pes") + " c11"},
                        {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
   EXPECT_FALSE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("waited 1 s for PE 1 to come"));
@@ -107,7 +103,7 @@ TEST_F(Srun, StartsTasksOnHosts) {
   const Slurm slurm(&hosts);
   ASSERT_TRUE(slurm.is_ready()) << slurm.log();
   const auto job = slurm.srun(4, {"sh", "-c", "echo task $PMIX_RANK on $(hostname) $SHMEM_HOST_ID"});
-  ASSERT_TRUE(job->wait(kLimit).value_or(test_support::Exit{}).clean()) << job->output();
+  ASSERT_TRUE(job->wait(kLimit).value_or(Exit{}).clean()) << job->output();
   for (int task = 0; task < 4; ++task) {
     const int host = task / 2;
     EXPECT_THAT(job->output(),
@@ -118,10 +114,10 @@ TEST_F(Srun, StartsTasksOnHosts) {
   if (::access(program.c_str(), X_OK) != 0) {
     GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
   }
-  const test_support::TempDir dir;
+  const TempDir dir;
   const auto before = hosts.traffic(1).sent;
-  const auto ranks = slurm.srun(4, {program, dir.file("entered"), "world", "300"}, test_support::openmpi_over_ucx());
-  EXPECT_TRUE(ranks->wait(kLimit).value_or(test_support::Exit{}).clean()) << ranks->output() << slurm.log();
+  const auto ranks = slurm.srun(4, {program, dir.file("entered"), "world", "300"}, openmpi_over_ucx());
+  EXPECT_TRUE(ranks->wait(kLimit).value_or(Exit{}).clean()) << ranks->output() << slurm.log();
   EXPECT_THAT(ranks->output(), HasSubstr("0 failures, "));
   EXPECT_GT(hosts.traffic(1).sent - before, 300U);
 }

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reports of a job on its barriers: SHMEM_TRACE and SHMEM_INFO.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <fstream>
 #include <map>
 
-#include "tests/support/job.hpp"
 #include "tests/support/json.hpp"
+#include "tests/support/pe.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
-using test_support::Json;
-using test_support::oshrun;
-using test_support::run;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr int kPes = 3;
 constexpr int kRounds = 200;
@@ -33,8 +29,8 @@ class Trace : public testing::TestWithParam<const char*> {};
 TEST_P(Trace, HasEveryBarrierOfEveryPe) {
   TempDir dir;
   const std::string path = dir.file("trace.json");
-  const auto job = run(oshrun(kPes, GetParam(), {test_program("barrier_pes"), std::to_string(kRounds)}),
-                       {"SHMEM_TRACE=" + path}, Seconds{60});
+  const auto job =
+      run_pes(kPes, GetParam(), {"barrier_pes", std::to_string(kRounds)}, {"SHMEM_TRACE=" + path}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   std::map<int, std::map<std::uint64_t, Json>> barriers;  // by PE and number
   std::map<int, std::string> names;
@@ -65,37 +61,35 @@ TEST_P(Trace, HasEveryBarrierOfEveryPe) {
   EXPECT_EQ(path_of_last == "gba", std::string(GetParam()) == "fake") << path_of_last;
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Trace, testing::Values("off", "fake"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Devices, Trace, Values("off", "fake"), kNameByParameters);
 
 TEST(Trace, IsValidWhenAPeIsKilled) {
   TempDir dir;
   const std::string path = dir.file("trace.json");
-  test_support::Process job(oshrun(kPes, "off", {test_program("barrier_pes"), "1000000000"}), {"SHMEM_TRACE=" + path});
+  Process job(oshrun(kPes, "off", {test_program("barrier_pes"), "1000000000"}), {"SHMEM_TRACE=" + path});
   ASSERT_TRUE(job.wait_for_output("PE 1 pid", Seconds{30})) << job.output();
   struct stat status {};
   while (::stat(path.c_str(), &status) != 0 || status.st_size < 300'000) {
     ASSERT_FALSE(job.wait(Seconds{0.01})) << job.output();
   }
-  ASSERT_EQ(::kill(test_support::pid_of(job.output(), 1), SIGKILL), 0);
+  ASSERT_EQ(::kill(pid_of(job.output(), 1), SIGKILL), 0);
   ASSERT_TRUE(job.wait(Seconds{60})) << job.output();
   EXPECT_GT(read(path).size(), 1000U);
 }
 
 TEST(Trace, EndsTheJobAtItsStartIfItCannotBeWritten) {
-  const auto job = run(oshrun(kPes, "off", {test_program("barrier_pes"), "10"}), {"SHMEM_TRACE=/no/such/folder/t"});
+  const auto job = run_pes(kPes, "off", {"barrier_pes", "10"}, {"SHMEM_TRACE=/no/such/folder/t"});
   EXPECT_EQ(job.exit.code, 1);
-  EXPECT_NE(job.output.find("no trace: SHMEM_TRACE=/no/such/folder/t cannot be opened: No such file or directory"),
-            std::string::npos)
-      << job.output;
-  EXPECT_EQ(job.output.find("early"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output,
+              HasSubstr("no trace: SHMEM_TRACE=/no/such/folder/t cannot be opened: No such file or directory"));
+  EXPECT_THAT(job.output, Not(HasSubstr("early")));
 }
 
 TEST(Info, HasALineForEachTeamAtTheEnd) {
-  const auto job = run(oshrun(kPes, "off", {test_program("barrier_pes"), std::to_string(kRounds)}),
-                       {"SHMEM_INFO=1", "SHMEM_BARRIER_ALGORITHM=central_counter"}, Seconds{60});
+  const auto job = run_pes(kPes, "off", {"barrier_pes", std::to_string(kRounds)},
+                           {"SHMEM_INFO=1", "SHMEM_BARRIER_ALGORITHM=central_counter"}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
-  const auto found = test_support::first_match(
+  const auto found = first_match(
       job.output,
       "shmem: team 0 \\(3 PEs\\): (\\d+) barriers \\((\\d+) central_counter\\); PE 0 waited [0-9.]+ us on average, "
       "[0-9.]+ us at most; the members arrived within [0-9.]+ us on average, [0-9.]+ us at most; PE [0-2] arrived last "
@@ -105,7 +99,7 @@ TEST(Info, HasALineForEachTeamAtTheEnd) {
   EXPECT_EQ(found[1], found[2]);
   EXPECT_EQ(found[1], found[3]);
   // What comes after it depends on the machine.
-  EXPECT_NE(job.output.find("shmem: groups by cache and socket: "), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("shmem: groups by cache and socket: "));
 }
 
 }  // namespace

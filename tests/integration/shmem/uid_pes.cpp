@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE started without a launcher: uid_pes FILE RANK SIZE ACTION. The first PE writes the job's unique id to FILE.
-#include <shmem.h>
+// A PE started without a launcher: uid FILE RANK SIZE ACTION. The first PE writes the job's unique id to FILE.
 #include <shmem_device.h>
-#include <shmemx.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <thread>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -234,44 +223,21 @@ void run_wrong(const Job& job) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(uid) {
   if (argc < 5) {
     return 2;
   }
   const Job job{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
-  const std::string action = argv[4];
-  if (action == "hello") {
-    run_hello(job, 0);
-  }
-  if (action == "hello-by-last") {
-    run_hello(job, job.size - 1);
-  }
-  if (action == "again") {
-    run_again(job);
-  }
-  if (action == "exit") {
-    run_exit(job, 1);
-  }
-  if (action == "exit-by-server") {
-    run_exit(job, 0);
-  }
-  if (action == "die") {
-    run_die(job, 1);
-  }
-  if (action == "die-server") {
-    run_die(job, 0);
-  }
-  if (action == "die-word") {
-    run_die_word(job);
-  }
-  if (action == "die-kernel") {
-    run_die_kernel(job, false);
-  }
-  if (action == "die-kernel-list") {
-    run_die_kernel(job, true);
-  }
-  if (action == "wrong") {
-    run_wrong(job);
-  }
+  pe_checks::act(argv[4], {{"hello", [&] { run_hello(job, 0); }},
+                           {"hello-by-last", [&] { run_hello(job, job.size - 1); }},
+                           {"again", [&] { run_again(job); }},
+                           {"exit", [&] { run_exit(job, 1); }},
+                           {"exit-by-server", [&] { run_exit(job, 0); }},
+                           {"die", [&] { run_die(job, 1); }},
+                           {"die-server", [&] { run_die(job, 0); }},
+                           {"die-word", [&] { run_die_word(job); }},
+                           {"die-kernel", [&] { run_die_kernel(job, false); }},
+                           {"die-kernel-list", [&] { run_die_kernel(job, true); }},
+                           {"wrong", [&] { run_wrong(job); }}});
   return 0;
 }

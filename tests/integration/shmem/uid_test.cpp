@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs without a launcher: the PEs find each other over TCP.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <signal.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <random>
-#include <thread>
 
 #include "base/fd.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/support/network.hpp"
-#include "tests/support/process.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::Process;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
-using testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 using Environment = std::vector<std::string>;
 
@@ -71,7 +60,8 @@ class UniqueId : public testing::Test {
     if (environment.empty()) {
       environment = {"SHMEM_UID_SOCK_IFNAME=lo"};
     }
-    shells_.start({test_program("uid_pes"), file(), std::to_string(rank), std::to_string(size), action}, environment);
+    shells_.start({test_program("shmem_pes"), "uid", file(), std::to_string(rank), std::to_string(size), action},
+                  environment);
   }
   void start_all(int size, const std::string& action, const Environment& environment = {}) {
     for (int rank = 0; rank < size; ++rank) {
@@ -93,7 +83,7 @@ struct Place {
 class UniqueIdAt : public UniqueId, public testing::WithParamInterface<Place> {};
 
 TEST_P(UniqueIdAt, StartsAJob) {
-  if (test_support::wants_missing_ipv6(GetParam().session)) {
+  if (wants_missing_ipv6(GetParam().session)) {
     GTEST_SKIP() << "no IPv6 loopback on this machine";
   }
   start_all(3, "hello", {GetParam().variable});
@@ -102,11 +92,11 @@ TEST_P(UniqueIdAt, StartsAJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, UniqueIdAt,
-                         testing::Values(Place{"SHMEM_UID_SESSION_ID=127.0.0.1:0", "127.0.0.1:0"},
-                                         Place{"SHMEM_UID_SESSION_ID=[::1]:0", "[::1]:0"},
-                                         Place{"SHMEM_UID_SESSION_ID=localhost:0", "localhost:0"},
-                                         Place{"SHMEM_UID_SOCK_IFNAME=lo:inet6", "[::1]:0"},
-                                         Place{"SHMEM_BOOTSTRAP=auto", "127.0.0.1:0"}));
+                         Values(Place{"SHMEM_UID_SESSION_ID=127.0.0.1:0", "127.0.0.1:0"},
+                                Place{"SHMEM_UID_SESSION_ID=[::1]:0", "[::1]:0"},
+                                Place{"SHMEM_UID_SESSION_ID=localhost:0", "localhost:0"},
+                                Place{"SHMEM_UID_SOCK_IFNAME=lo:inet6", "[::1]:0"},
+                                Place{"SHMEM_BOOTSTRAP=auto", "127.0.0.1:0"}));
 
 TEST_F(UniqueId, CanBeMadeByAnyPe) {
   start_all(3, "hello-by-last");
@@ -131,11 +121,11 @@ TEST_F(UniqueId, RefusesWrongArgumentsWithTheirValue) {
 
 TEST_F(UniqueId, LeavesNoPeHangingWhenOneIsKilledAtAnyMoment) {
   std::mt19937 random(1);
-  for (int time = 0; time < test_support::repeats(10, 200); ++time) {
+  for (int time = 0; time < repeats(10, 200); ++time) {
     TempDir dir;
     Shells shells;
     for (int rank = 0; rank < 4; ++rank) {
-      shells.start({test_program("uid_pes"), dir.file("id"), std::to_string(rank), "4", "hello"},
+      shells.start({test_program("shmem_pes"), "uid", dir.file("id"), std::to_string(rank), "4", "hello"},
                    {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
     }
     const auto victim = random() % 4;
@@ -202,7 +192,7 @@ TEST_F(UniqueId, NamesThePeThatDied) {
 
 TEST_F(UniqueId, NamesThePeThatDiedWhileOthersWaitForAWord) {
   start_all(3, "die-word");
-  EXPECT_THAT(shells_.codes(), testing::ElementsAre(testing::Gt(0), -SIGKILL, testing::Gt(0)));
+  EXPECT_THAT(shells_.codes(), ElementsAre(Gt(0), -SIGKILL, Gt(0)));
   for (const std::size_t pe : {0U, 2U}) {
     EXPECT_THAT(shells_.pe(pe).output(), AllOf(HasSubstr("shmem_signal_wait_until: the wait"), HasSubstr("PE 1"),
                                                HasSubstr("there is 0"), Not(HasSubstr("word: "))));
@@ -273,7 +263,7 @@ std::string free_port(const std::string& host) {
 class Session : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (test_support::wants_missing_ipv6(GetParam())) {
+    if (wants_missing_ipv6(GetParam())) {
       GTEST_SKIP() << "no IPv6 loopback on this machine";
     }
   }
@@ -281,10 +271,11 @@ class Session : public testing::TestWithParam<const char*> {
     return {"SHMEM_BOOTSTRAP=uid", "SHMEM_UID_SESSION_ID=" + session_, "SHMEM_UID_RANK=" + std::to_string(rank),
             "SHMEM_UID_SIZE=" + std::to_string(size)};
   }
-  void start(int rank, int size, const Environment& more = {}, const char* program = "api_pes") {
+  void start(int rank, int size, const Environment& more = {},
+             const std::vector<std::string>& command = {"shmem_pes", "api"}) {
     auto all = environment(rank, size);
     all.insert(all.end(), more.begin(), more.end());
-    shells_.start({test_program(program)}, all);
+    shells_.start({test_program(command[0]), command[1]}, all);
   }
 
   Shells shells_;
@@ -303,7 +294,7 @@ TEST_P(Session, CanBeUsedAgainAtOnce) {
   for (int time = 0; time < 3; ++time) {
     Shells shells;
     for (int rank = 0; rank < 2; ++rank) {
-      shells.start({test_program("c11_pes")}, environment(rank, 2));
+      shells.start({test_program("openshmem_c_pes"), "c11"}, environment(rank, 2));
     }
     EXPECT_EQ(shells.codes(), (std::vector<int>{0, 0})) << shells.output();
   }
@@ -333,7 +324,7 @@ TEST_P(Session, ReportsThatNoPeListens) {
   EXPECT_THAT(shells_.output(), AllOf(HasSubstr("cannot reach the job at " + session_), HasSubstr("is PE 0 running")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Session, testing::Values("127.0.0.1", "[::1]"),
+INSTANTIATE_TEST_SUITE_P(Families, Session, Values("127.0.0.1", "[::1]"),
                          [](const auto& test) { return test.index == 0 ? "IPv4" : "IPv6"; });
 
 }  // namespace

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that makes each kind of call COUNT times and then prints the size of its private memory.
 //
-//   whole_life_pes COUNT
-#include <shmem.h>
-#include <shmemx.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <string>
-#include <vector>
+//   whole_life COUNT
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -63,7 +56,7 @@ int run(int count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(whole_life) {
   shmem_init();
   const int status = run(argc > 1 ? std::atoi(argv[1]) : 10);
   shmem_finalize();

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that makes one mistake, named by its argument.
-#include <shmem.h>
 #include <shmem_device.h>
-#include <shmemx.h>
 #include <shmemx_interface.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <iterator>
-#include <optional>
-#include <string_view>
-#include <thread>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -253,7 +242,7 @@ constexpr Mistake kMistakes[] = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(wrong) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name == "before-init") {
     shmem_barrier_all();

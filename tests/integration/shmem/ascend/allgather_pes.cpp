@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program with a kernel, written as for Ascend SHMEM: allgather_pes FILE. It uses only that library's headers
+// A host program with a kernel, written as for Ascend SHMEM: allgather FILE. It uses only that library's headers
 // and acl.h, except to launch the kernel, which Ascend does by compiler syntax.
 #include <acl/acl.h>
 #include <kernel_operator.h>
@@ -9,18 +9,9 @@
 #include <vector>
 
 #include "tests/integration/shmem/ascend/share_uid.hpp"
+#include "tests/support/pe.h"
 
 namespace {
-
-int wrong = 0;
-#define CHECK(condition)                                                                             \
-  do {                                                                                               \
-    if (!(condition)) {                                                                              \
-      ++wrong;                                                                                       \
-      const char* text = aclGetRecentErrMsg();                                                       \
-      std::fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, text != nullptr ? text : ""); \
-    }                                                                                                \
-  } while (0)
 
 struct Arguments {
   GM_ADDR input;
@@ -152,7 +143,7 @@ void mistakes() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(allgather) {
   if (argc != 2) {
     return 2;
   }
@@ -179,7 +170,7 @@ int main(int argc, char** argv) {
                             -1};
   attributes.comm_args = &uid;
   CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_DEFAULT, &attributes) == ACLSHMEM_SUCCESS);
-  if (wrong != 0) {
+  if (pe_failures() != 0) {
     return 1;
   }
   aclrtStream stream = nullptr;
@@ -193,5 +184,5 @@ int main(int argc, char** argv) {
   CHECK(status == ACLSHMEM_SUCCESS);
   CHECK(aclrtSynchronizeStream(stream) == ACL_SUCCESS && aclrtDestroyStream(stream) == ACL_SUCCESS);
   CHECK(aclrtResetDevice(rank % 8) == ACL_SUCCESS && aclFinalize() == ACL_SUCCESS);
-  return wrong == 0 ? 0 : 1;
+  return pe_result();
 }

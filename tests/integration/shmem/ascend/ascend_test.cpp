@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs written for Ascend SHMEM, in C11 and C++, which fail with a message if a call does not behave as there.
-#include <gtest/gtest.h>
-
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::run;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 using Parameters = std::tuple<const char*, int>;
 
@@ -18,9 +14,10 @@ class Ascend : public testing::TestWithParam<Parameters> {};
 
 TEST_P(Ascend, CallsDoWhatAscendShmemSpecifies) {
   const auto [program, pes] = GetParam();
-  const auto job = run(oshrun(pes, "off", {test_program(std::string("ascend_") + program + "_pes")}),
-                       {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)}, Seconds{120});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const std::string name = program;
+  const std::string part = name.substr(0, name.find('_'));
+  run_clean(pes, "off", {name.ends_with("_c") ? "ascend_c_pes" : "ascend_cxx_pes", part},
+            {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)}, Seconds{120});
 }
 
 TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
@@ -34,26 +31,25 @@ TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
       {"wait", "aclshmem_int32_wait_until: 4 bytes at the given address are not"},
   };
   for (const auto& [name, message] : mistakes) {
-    const auto job = run(oshrun(2, "off", {test_program("ascend_rma_c_pes"), name}));
+    const auto job = run_pes(2, "off", {"ascend_c_pes", "rma", name});
     EXPECT_NE(job.exit.code, 0) << name;
     EXPECT_EQ(job.exit.signal, 0) << name;
-    EXPECT_NE(job.output.find(message), std::string::npos) << name << job.output;
+    EXPECT_THAT(job.output, HasSubstr(message)) << name;
   }
 }
 
 TEST(AscendPrograms, RunUnchanged) {
   for (const int pes : {1, 2, 3, 4}) {
     TempDir dir;
-    const auto job = run(oshrun(pes, "off", {test_program("ascend_allgather_pes"), dir.file("uid")}),
-                         {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
-    EXPECT_TRUE(job.exit.clean()) << pes << job.output;
+    run_clean(pes, "off", {"ascend_cxx_pes", "allgather", dir.file("uid")}, {"SHMEM_UID_SESSION_ID=127.0.0.1:0"},
+              Seconds{100});
   }
 }
 
-test_support::Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std::string>& arguments,
-                                     const std::string& path = "0") {
+Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std::string>& arguments,
+                       const std::string& path = "0") {
   TempDir dir;
-  std::vector<std::string> command{test_program("ascend_kv_shuffle_pes"), dir.file("uid"), cores};
+  std::vector<std::string> command{test_program("ascend_cxx_pes"), "kv_shuffle", dir.file("uid"), cores};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run(oshrun(pes, "off", command), {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=" + path}, Seconds{100});
 }
@@ -101,18 +97,16 @@ TEST(KvShuffleOps, ReportsErrorsToBothPartnersAndMovesNothing) {
   for (const auto& [name, message] : mistakes) {
     const auto job = run_kv_shuffle(2, "2", {"2", "8", "64", name});
     EXPECT_TRUE(job.exit.clean()) << name << job.output;
-    EXPECT_NE(job.output.find(message), std::string::npos) << name << job.output;
-    EXPECT_NE(job.output.find("PE 0: an error"), std::string::npos) << name << job.output;
-    EXPECT_NE(job.output.find("PE 1: an error"), std::string::npos) << name << job.output;
-    EXPECT_EQ(job.output.find("no error"), std::string::npos) << name << job.output;
+    EXPECT_THAT(job.output, HasSubstr(message)) << name;
+    EXPECT_THAT(job.output, HasSubstr("PE 0: an error")) << name;
+    EXPECT_THAT(job.output, HasSubstr("PE 1: an error")) << name;
+    EXPECT_THAT(job.output, Not(HasSubstr("no error"))) << name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Ascend,
-                         testing::Combine(testing::Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel"),
-                                          testing::Values(1, 2, 3, 4)),
-                         [](const testing::TestParamInfo<Parameters>& test) {
-                           return std::string(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
-                         });
+                         Combine(Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel"),
+                                 Values(1, 2, 3, 4)),
+                         kNameByParameters);
 
 }  // namespace

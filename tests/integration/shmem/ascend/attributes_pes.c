@@ -77,7 +77,7 @@ static int refused(const char* how, shmem_init_attr_t* attributes) {
   return 0;
 }
 
-int main(int argc, char** argv) {
+PE_PART(attributes) {
   shmem_init_attr_t attributes;
   shmem_uniqueid_t uid = ACLSHMEM_UNIQUEID_INITIALIZER;
   int rank, size, *numbers, ret;

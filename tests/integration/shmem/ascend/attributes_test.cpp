@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that start by the attributes of Ascend SHMEM's shmem_api.h, each process from a shell of its own.
 #include <arpa/inet.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <memory>
-
 #include "base/fd.hpp"
-#include "tests/support/process.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::Process;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::HasSubstr;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 /// "tcp://127.0.0.1:PORT" with a port that is free at the moment.
 std::string free_address() {
@@ -38,8 +32,8 @@ struct Ended {
 Ended run_job(const std::string& how, int size, const std::string& where) {
   std::vector<std::unique_ptr<Process>> pes;
   for (int rank = 0; rank < size; ++rank) {
-    const std::vector<std::string> command{test_program("ascend_attributes_pes"), how, std::to_string(rank),
-                                           std::to_string(size), where};
+    const std::vector<std::string> command{test_program("ascend_c_pes"), "attributes",         how,
+                                           std::to_string(rank),         std::to_string(size), where};
     pes.push_back(
         std::make_unique<Process>(command, std::vector<std::string>{"SHMEM_GBA=off", "SHMEM_UID_SOCK_IFNAME=lo"}));
   }
@@ -69,8 +63,7 @@ TEST_P(Attributes, StartAJobOfSeveralProcesses) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(By, Attributes, testing::Values("ip_port", "set_attr", "uid"),
-                         [](const testing::TestParamInfo<const char*>& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(By, Attributes, Values("ip_port", "set_attr", "uid"), kNameByParameters);
 
 TEST(AttributesOfAscend, RefuseTlsAndFurtherInstances) {
   const Ended tls = run_job("tls", 1, "tcp://127.0.0.1:1");

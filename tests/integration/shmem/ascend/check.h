@@ -7,13 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                       \
-  do {                                                                                         \
-    if (!(condition)) {                                                                        \
-      fprintf(stderr, "PE %d: %s:%d: %s\n", aclshmem_my_pe(), __FILE__, __LINE__, #condition); \
-      aclshmem_global_exit(1);                                                                 \
-    }                                                                                          \
-  } while (0)
+#define PE_CHECK_ENDS_JOB
+#include "tests/support/pe.h"
 
 /* PE `pe`'s element i, in every type: small enough for a signed char, different for neighbours. */
 static inline short pattern(int pe, size_t i) {

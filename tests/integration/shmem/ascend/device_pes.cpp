@@ -215,7 +215,7 @@ void engine(shmemx_core_t* /*core*/, void* argument) {
 
 }  // namespace
 
-int main() {
+PE_PART(device) {
   shmem_init();
   constexpr size_t kCores = 3;
   Work work{static_cast<char*>(aclshmem_calloc(kCores, kRoom * 16)),

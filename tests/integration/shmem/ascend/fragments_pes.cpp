@@ -313,7 +313,7 @@ void run_flags() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(fragments) {
   const std::string what = argc == 2 ? argv[1] : "";
   shmem_init();
   if (what == "barriers") {

@@ -1,40 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs made of fragments of documents about Ascend SHMEM's device code.
-#include <gtest/gtest.h>
-
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::run;
-using test_support::Seconds;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
 
 TEST(AscendFragments, AreBarriersOnTheSignalsAndByTheAlgorithmsOfTheirNames) {
   for (const int pes : {1, 2, 3, 8}) {
-    const auto job = run(oshrun(pes, "off", {test_program("ascend_fragments_pes"), "barriers"}), {}, Seconds{100});
-    EXPECT_TRUE(job.exit.clean()) << pes << job.output;
+    run_clean(pes, "off", {"ascend_cxx_pes", "fragments", "barriers"}, {}, Seconds{100});
   }
 }
 
 TEST(AscendFragments, ChooseTheirBarriersAlsoIfTheTeamHasTheDevice) {
-  const auto job =
-      run(oshrun(4, "fake", {test_program("ascend_fragments_pes"), "barriers"}), {"SHMEM_GBA=require"}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(4, "fake", {"ascend_cxx_pes", "fragments", "barriers"}, {"SHMEM_GBA=require"}, Seconds{100});
 }
 
 TEST(AscendFragments, RunOnPesOfAnyNodes) {
-  const auto job = run(oshrun(3, "off", {test_program("ascend_fragments_pes"), "nodes"}), {}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(3, "off", {"ascend_cxx_pes", "fragments", "nodes"}, {}, Seconds{100});
 }
 
 TEST(AscendFragments, SynchroniseCoresByFlagsOfEachMode) {
-  const auto job = run(oshrun(2, "off", {test_program("ascend_fragments_pes"), "flags"}), {}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const auto job = run_clean(2, "off", {"ascend_cxx_pes", "fragments", "flags"}, {}, Seconds{100});
   for (const char* message : {"shmemx_core_flag_set: there is no flag 16 with mode 0 (flags 0 to 15, modes 0 to 2)",
                               R"(shmemx_core_barrier_by: "gba" is not an algorithm of barriers)"}) {
-    EXPECT_NE(job.output.find(message), std::string::npos) << job.output;
+    EXPECT_THAT(job.output, HasSubstr(message));
   }
 }
 
@@ -47,9 +38,8 @@ TEST(AscendFragments, WaitNoLongerThanTheTimeoutAndSayForWhat) {
   };
   for (const auto& [what, message] : waits) {
     const auto job =
-        run(oshrun(3, "off", {test_program("ascend_fragments_pes"), what}), {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
-    EXPECT_TRUE(job.exit.clean()) << what << job.output;
-    EXPECT_NE(job.output.find(message), std::string::npos) << what << job.output;
+        run_clean(3, "off", {"ascend_cxx_pes", "fragments", what}, {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
+    EXPECT_THAT(job.output, HasSubstr(message)) << what;
   }
 }
 

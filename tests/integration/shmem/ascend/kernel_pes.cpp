@@ -205,7 +205,7 @@ void count(int level, const char* text) {
 
 }  // namespace
 
-int main() {
+PE_PART(kernel) {
   shmem_init();
   Work work{aclshmem_calloc(1, 8), aclshmem_calloc(8, 8), 0};
   numbers();

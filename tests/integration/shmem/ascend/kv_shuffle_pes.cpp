@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_shuffle as a program for Ascend SHMEM calls it: kv_shuffle_pes FILE BLOCK_DIMS HEADS PAGE DIM [MISTAKE]. Compares
+// kv_shuffle as a program for Ascend SHMEM calls it: kv_shuffle FILE BLOCK_DIMS HEADS PAGE DIM [MISTAKE]. Compares
 // every byte of the caches with the result of a loop over all PEs; with a mistake, with the caches' initial contents.
 // KV_PATH: one of SHMEMX_KV_PATH_*, by number.
 #include <acl/acl.h>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/integration/shmem/ascend/share_uid.hpp"
+#include "tests/support/pe.h"
 
 namespace {
 
@@ -182,7 +183,7 @@ void make_mistake(const Job& job, const Caches& caches, const std::string& mista
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(kv_shuffle) {
   if (argc < 6) {
     return 2;
   }

@@ -126,7 +126,7 @@ static void mistake(const char* name) {
   }
 }
 
-int main(int argc, char** argv) {
+PE_PART(rma) {
   CHECK(aclshmemx_set_mte_config(0, 4096, 0) == ACLSHMEM_NOT_INITED);
   CHECK(aclshmemx_set_sdma_config(0, 64, 0) == ACLSHMEM_NOT_INITED);
   shmem_init();

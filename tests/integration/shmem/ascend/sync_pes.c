@@ -151,7 +151,7 @@ static void test_collectives_behind_stream(void) {
   CHECK(shmemx_stream_synchronize(NULL) == 0);
 }
 
-int main(void) {
+PE_PART(sync) {
   shmem_init();
   void* dest = aclshmem_calloc(64, 16);
   void* source = aclshmem_calloc(64, 16);

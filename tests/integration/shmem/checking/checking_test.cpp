@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHMEM_DEBUG: each mistake is reported in one line with call, PE and value, and correct programs are not disturbed.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::Outcome;
-using test_support::run;
-using test_support::Seconds;
-using test_support::test_program;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using namespace test_support;
+using namespace testing;
 
 struct Mistake {
   const char* name;
@@ -31,7 +21,7 @@ void PrintTo(const Mistake& mistake, std::ostream* out) {
 }
 
 Outcome make(const Mistake& mistake, const char* debug = "SHMEM_DEBUG=1") {
-  return run(oshrun(mistake.pes, "off", {test_program("mistakes"), mistake.name}), {debug, mistake.variable});
+  return run_pes(mistake.pes, "off", {"mistakes", mistake.name}, {debug, mistake.variable});
 }
 
 /// The text with special characters escaped for a regular expression.
@@ -137,9 +127,9 @@ const Mistake kOthers[] = {
 std::string name_of(const testing::TestParamInfo<Mistake>& test) {
   return test.param.name;
 }
-INSTANTIATE_TEST_SUITE_P(Memory, Checking, testing::ValuesIn(kMemory), name_of);
-INSTANTIATE_TEST_SUITE_P(Calls, Checking, testing::ValuesIn(kCalls), name_of);
-INSTANTIATE_TEST_SUITE_P(Others, Checking, testing::ValuesIn(kOthers), name_of);
+INSTANTIATE_TEST_SUITE_P(Memory, Checking, ValuesIn(kMemory), name_of);
+INSTANTIATE_TEST_SUITE_P(Calls, Checking, ValuesIn(kCalls), name_of);
+INSTANTIATE_TEST_SUITE_P(Others, Checking, ValuesIn(kOthers), name_of);
 
 void expect_names(const std::string& output, const std::vector<const char*>& texts) {
   for (const char* text : texts) {
@@ -158,8 +148,8 @@ TEST(CheckingCircles, NameAllPesAndTheirCalls) {
 }
 
 TEST(CheckingNotes, NameTheMissingPesOfALongWait) {
-  const auto job = run(oshrun(2, "off", {test_program("mistakes"), "late"}),
-                       {"SHMEM_DEBUG=1", "SHMEM_BARRIER_WARN=0.1", "SHMEM_BARRIER_TIMEOUT=0.5"});
+  const auto job =
+      run_pes(2, "off", {"mistakes", "late"}, {"SHMEM_DEBUG=1", "SHMEM_BARRIER_WARN=0.1", "SHMEM_BARRIER_TIMEOUT=0.5"});
   EXPECT_THAT(job.output, HasSubstr("shmem: PE 0: has waited 0 s: PE 0 is in shmem_barrier_all() of team 0, PE 1 is in "
                                     "no collective call"));
 }
@@ -187,17 +177,12 @@ class CheckedProgram : public testing::TestWithParam<std::tuple<const char*, con
 
 TEST_P(CheckedProgram, IsNotDisturbed) {
   const auto [family, language] = GetParam();
-  const std::string program = std::string("openshmem_") + family + "_" + language + "_pes";
-  const int pes = test_support::repeats(2, 4);
-  const Outcome job = run(oshrun(pes, "off", {test_program(program)}), {"SHMEM_DEBUG=1"}, Seconds{100});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const int pes = repeats(2, 4);
+  run_clean(pes, "off", {std::string("openshmem_") + language + "_pes", family}, {"SHMEM_DEBUG=1"}, Seconds{100});
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, CheckedProgram,
-                         testing::Combine(testing::Values("rma", "atomic", "wait", "collective", "threads"),
-                                          testing::Values("c", "cxx")),
-                         [](const testing::TestParamInfo<std::tuple<const char*, const char*>>& test) {
-                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
-                         });
+                         Combine(Values("rma", "atomic", "wait", "collective", "threads"), Values("c", "cxx")),
+                         kNameByParameters);
 
 }  // namespace

@@ -1,58 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Global and static variables as symmetric objects, in programs with and without fixed addresses.
-#include <gtest/gtest.h>
-
-#include "tests/support/job.hpp"
-#include "tests/support/soak.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::Outcome;
-using test_support::repeats;
-using test_support::run;
-using test_support::Seconds;
-using test_support::test_program;
+using namespace test_support;
+using namespace testing;
 
 /// The program is built twice, with and without fixed addresses.
-class Globals : public testing::TestWithParam<const char*> {
- protected:
-  [[nodiscard]] static std::string pes() { return test_program(GetParam()); }
-};
+class Globals : public testing::TestWithParam<const char*> {};
 
 TEST_P(Globals, AreReachedWhateverTheirKind) {
   for (const int pes : {1, 2, 5}) {
-    const auto job = run(oshrun(pes, "off", {Globals::pes(), "access"}));
+    const auto job = run_pes(pes, "off", {GetParam(), "access"});
     EXPECT_TRUE(job.exit.clean()) << job.output;
   }
 }
 
 TEST_P(Globals, AreReachedAtAddressesThatAreNotRandom) {
-  const auto job = run(oshrun(2, "off", {"setarch", "-R", pes(), "access"}));
+  const auto job = run(oshrun(2, "off", {"setarch", "-R", test_program(GetParam()), "access"}));
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 TEST_P(Globals, LoseNoAtomicAdd) {
-  const auto job = run(oshrun(3, "off", {pes(), "add"}), {}, Seconds{60});
+  const auto job = run_pes(3, "off", {GetParam(), "add"}, {}, Seconds{60});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 TEST_P(Globals, KeepTheirValuesWhenTheLibraryEndsAndStartsAgain) {
-  const auto job = run(oshrun(3, "off", {pes(), "again"}));
+  const auto job = run_pes(3, "off", {GetParam(), "again"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 TEST_P(Globals, EndWithTheDataOfTheirProgram) {
-  const auto job = run(oshrun(2, "off", {pes(), "beyond"}));
+  const auto job = run_pes(2, "off", {GetParam(), "beyond"});
   EXPECT_NE(job.exit.code, 0);
   EXPECT_EQ(job.exit.signal, 0);
-  EXPECT_NE(job.output.find("shmem_putmem: 1073741824 bytes at the given address are not inside the symmetric heap"),
-            std::string::npos)
-      << job.output;
+  EXPECT_THAT(job.output,
+              HasSubstr("shmem_putmem: 1073741824 bytes at the given address are not inside the symmetric heap"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Globals, testing::Values("globals_pes", "globals_pes_fixed"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Programs, Globals, Values("globals_pes", "globals_pes_fixed"), kNameByParameters);
 
 /// PE 1 runs the program at fixed addresses, the other PEs the one without.
 Outcome two_programs(const std::string& what) {
@@ -69,7 +57,7 @@ TEST(TwoPrograms, ShareTheHeapButNoGlobals) {
 TEST(TwoPrograms, AreNamedAsDifferentInTheMessage) {
   const auto job = two_programs("beside-another-mistake");
   EXPECT_NE(job.exit.code, 0);
-  EXPECT_NE(job.output.find("runs another program, or other libraries"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("runs another program, or other libraries"));
 }
 
 TEST(TwoPrograms, UseGlobalsOnlyInCollectivesOfPesThatHaveThem) {
@@ -78,31 +66,26 @@ TEST(TwoPrograms, UseGlobalsOnlyInCollectivesOfPesThatHaveThem) {
   EXPECT_EQ(job.exit.signal, 0);
   for (const char* text : {"PE 0 had 0 failures before", "PE 2 had 0 failures before",
                            "shmem_uint64_sum_reduce: 8 bytes at the given address are not symmetric: PE "}) {
-    EXPECT_NE(job.output.find(text), std::string::npos) << job.output;
+    EXPECT_THAT(job.output, HasSubstr(text));
   }
 }
 
 TEST(Globals, OfASkippedLibraryAreNotSymmetric) {
   const auto access = [](const char* skipped) {
-    return run(oshrun(2, "off", {test_program("globals_pes"), "access"}),
-               {std::string("SHMEM_SYMMETRIC_GLOBALS_SKIP=") + skipped});
+    return run_pes(2, "off", {"globals_pes", "access"}, {std::string("SHMEM_SYMMETRIC_GLOBALS_SKIP=") + skipped});
   };
   EXPECT_TRUE(access("libanother").exit.clean());
   const auto job = access("libanother,libglobals_library");
   EXPECT_NE(job.exit.code, 0);
-  EXPECT_NE(job.output.find("bytes at the given address are not inside the symmetric heap"), std::string::npos)
-      << job.output;
+  EXPECT_THAT(job.output, HasSubstr("bytes at the given address are not inside the symmetric heap"));
 }
 
 TEST(Globals, AreNotSymmetricWhenSwitchedOff) {
-  const auto job = run(oshrun(2, "off", {test_program("globals_pes"), "not-symmetric"}),
-                       {"SHMEM_SYMMETRIC_GLOBALS=off", "SHMEM_INFO=1"});
+  const auto job = run_pes(2, "off", {"globals_pes", "not-symmetric"}, {"SHMEM_SYMMETRIC_GLOBALS=off", "SHMEM_INFO=1"});
   EXPECT_NE(job.exit.code, 0);
-  EXPECT_NE(job.output.find("global variables: not symmetric: PE 0: SHMEM_SYMMETRIC_GLOBALS=off"), std::string::npos)
-      << job.output;
-  EXPECT_NE(job.output.find("shmem_signal_set: 8 bytes at the given address are not inside the symmetric heap"),
-            std::string::npos)
-      << job.output;
+  EXPECT_THAT(job.output, HasSubstr("global variables: not symmetric: PE 0: SHMEM_SYMMETRIC_GLOBALS=off"));
+  EXPECT_THAT(job.output,
+              HasSubstr("shmem_signal_set: 8 bytes at the given address are not inside the symmetric heap"));
 }
 
 Outcome process_pes(int pes, std::vector<std::string> arguments, Seconds limit = Seconds{30}) {
@@ -133,13 +116,13 @@ TEST(Globals, DoNotDisturbStartedPrograms) {
 TEST(Globals, HideNoCrash) {
   const auto job = process_pes(1, {"crash"});
   EXPECT_EQ(job.exit.code, 128 + SIGSEGV) << job.output;
-  EXPECT_NE(job.output.find("about to store"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("about to store"));
 }
 
 TEST(Globals, HideNoCrashFromTheProgramsHandler) {
   const auto job = process_pes(1, {"handled-crash"});
   EXPECT_EQ(job.exit.code, 44) << job.output;
-  EXPECT_NE(job.output.find("the program's own handler"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("the program's own handler"));
 }
 
 TEST(Globals, LeaveNoSignalHandler) {
@@ -153,8 +136,7 @@ TEST(Globals, AreSymmetricOnNoPeIfOneCannotShareThem) {
     GTEST_SKIP() << job.output;
   }
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_NE(job.output.find("global variables: not symmetric: PE 1: cannot put shared memory"), std::string::npos)
-      << job.output;
+  EXPECT_THAT(job.output, HasSubstr("global variables: not symmetric: PE 1: cannot put shared memory"));
 }
 
 }  // namespace

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE whose symmetric objects are global and static variables. Its argument names the test. Prints failures; exits
 // with 0 if there are none.
-#include <shmem.h>
-
-#include <array>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include "tests/integration/shmem/globals/check.hpp"
 #include "tests/integration/shmem/globals/library.hpp"
+#include "tests/integration/shmem/pe_checks.hpp"
 
 std::uint64_t initialized_number = 7;
 std::uint64_t zero_number;
@@ -135,7 +125,7 @@ void collective_beside_another() {
     CHECK(zero_number == 1 + 3);
   }
   shmem_barrier_all();
-  std::printf("PE %d had %d failures before\n", shmem_my_pe(), check_failures());
+  std::printf("PE %d had %d failures before\n", shmem_my_pe(), pe_failures());
   std::fflush(stdout);
   shmem_uint64_sum_reduce(SHMEM_TEAM_WORLD, &zero_number, &initialized_number, 1);
 }
@@ -176,24 +166,14 @@ void beyond() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "access") {
-    access();
-  } else if (what == "add") {
-    add();
-  } else if (what == "again") {
-    again();
-  } else if (what == "beside-another" || what == "beside-another-mistake") {
-    beside_another(what == "beside-another-mistake");
-  } else if (what == "collective-beside-another") {
-    collective_beside_another();
-  } else if (what == "not-symmetric") {
-    not_symmetric();
-  } else if (what == "beyond") {
-    beyond();
-  } else {
-    CHECK_NAMED(false, "no such argument");
-  }
+  CHECK(pe_checks::act(argc > 1 ? argv[1] : "", {{"access", [] { access(); }},
+                                                 {"add", add},
+                                                 {"again", again},
+                                                 {"beside-another", [] { beside_another(false); }},
+                                                 {"beside-another-mistake", [] { beside_another(true); }},
+                                                 {"collective-beside-another", collective_beside_another},
+                                                 {"not-symmetric", not_symmetric},
+                                                 {"beyond", beyond}}));
   shmem_finalize();
-  return check_result();
+  return pe_result();
 }

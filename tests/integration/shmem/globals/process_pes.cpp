@@ -4,25 +4,15 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <shmem.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <array>
-#include <atomic>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <functional>
-#include <string>
-#include <thread>
 
-#include "tests/integration/shmem/globals/check.hpp"
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -268,28 +258,19 @@ void forbidden() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string what = argc > 1 ? argv[1] : "";
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 1;
-  if (what == "sparse") {
-    sparse_array();
-  } else if (what == "children") {
-    children();
-  } else if (what == "programs") {
-    programs();
-  } else if (what == "forking-threads") {
-    forking_threads(rounds);
-  } else if (what == "crash") {
-    crash();
-  } else if (what == "handled-crash") {
-    std::signal(SIGSEGV, on_fault);
-    crash();
-  } else if (what == "handlers") {
-    handlers();
-  } else if (what == "forbidden") {
-    forbidden();
-  } else {
-    CHECK_NAMED(false, "no such argument");
-  }
+  CHECK(pe_checks::act(argc > 1 ? argv[1] : "", {{"sparse", sparse_array},
+                                                 {"children", children},
+                                                 {"programs", programs},
+                                                 {"forking-threads", [&] { forking_threads(rounds); }},
+                                                 {"crash", crash},
+                                                 {"handled-crash",
+                                                  [] {
+                                                    std::signal(SIGSEGV, on_fault);
+                                                    crash();
+                                                  }},
+                                                 {"handlers", handlers},
+                                                 {"forbidden", forbidden}}));
   shmem_finalize();
-  return check_result();
+  return pe_result();
 }

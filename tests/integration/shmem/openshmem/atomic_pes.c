@@ -2,13 +2,7 @@
 /* OpenSHMEM 1.6, section 9.7: every atomic operation for every type, by its name and by its generic one. */
 #include "check.h"
 
-char global_memory[2][kBytes] __attribute__((aligned(64)));
-
 static shmem_ctx_t ctx;
-
-static int right(void) {
-  return (shmem_my_pe() + 1) % shmem_n_pes();
-}
 
 /* A PE works on a word of its right neighbour, and no other PE works on that word. */
 #define VALUE(dest) (shmem_barrier_all(), *(dest))
@@ -182,7 +176,7 @@ TEST_AMO_BASIC_TYPES(TEST_GENERIC)
   }
 TEST_BITWISE_AMO_GENERIC_TYPES(TEST_GENERIC_BITWISE)
 
-int main(void) {
+PE_PART(atomic) {
   shmem_init();
   CHECK(shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) == 0);
 #define RUN(NAME, TYPE) on_heap_and_globals(test_extended_##NAME);

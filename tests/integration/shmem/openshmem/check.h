@@ -8,24 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PE_CHECK_ENDS_JOB
+#include "tests/support/pe.h"
 #include "types.h"
-
-#define CHECK(condition)                                                                    \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      fprintf(stderr, "PE %d: %s:%d: %s\n", shmem_my_pe(), __FILE__, __LINE__, #condition); \
-      shmem_global_exit(1);                                                                 \
-    }                                                                                       \
-  } while (0)
 
 /* PE `pe`'s element i, in every type: small enough for a signed char, different for neighbours. */
 static inline short pattern(int pe, size_t i) {
   return (short)(((size_t)pe * 7 + i * 3 + 1) % 100);
 }
 
+static inline int right(void) {
+  return (shmem_my_pe() + 1) % shmem_n_pes();
+}
+static inline int left(void) {
+  return (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
+}
+
 /* Bytes of symmetric memory for one test: in the heap, and as a global variable. */
 enum { kBytes = 4096 };
-extern char global_memory[2][kBytes];
+static char global_memory[2][kBytes] __attribute__((aligned(64)));
 
 /* Calls test(dest, source) with memory of both kinds, zero at first on all PEs. */
 static inline void on_heap_and_globals(void (*test)(void* dest, void* source)) {

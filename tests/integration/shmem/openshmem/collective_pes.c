@@ -2,8 +2,6 @@
 /* OpenSHMEM 1.6, section 9.10: every collective for every type, on teams and active sets, of sizes 0, odd and large. */
 #include "check.h"
 
-char global_memory[2][kBytes] __attribute__((aligned(64)));
-
 static shmem_team_t team; /* all PEs, or every other one */
 static int me, size, start, stride;
 
@@ -434,7 +432,7 @@ static void run_few(void) {
   run(test_set_arithmetic_double);
 }
 
-int main(int argc, char** argv) {
+PE_PART(collective) {
   const int few = argc > 1 && strcmp(argv[1], "few") == 0;
   shmem_init();
   heap = (char*)shmem_calloc(2, kBytes);

@@ -4,16 +4,7 @@
 
 #include "check.h"
 
-char global_memory[2][kBytes];
-
 enum { kElements = 6 };
-
-static int right(void) {
-  return (shmem_my_pe() + 1) % shmem_n_pes();
-}
-static int left(void) {
-  return (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
-}
 
 static void test_cache_control(void) {
   static long word = 7;
@@ -207,7 +198,7 @@ TEST_TO_ALL(int16, int16_t)
 TEST_TO_ALL(int32, int32_t)
 TEST_TO_ALL(int64, int64_t)
 
-int main(void) {
+PE_PART(compat) {
   shmem_set_cache_inv(); /* also before shmem_init */
   shmem_init();
   test_cache_control();

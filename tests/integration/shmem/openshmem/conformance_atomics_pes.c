@@ -147,7 +147,7 @@ static void test_ends_of_range(void) {
   EXPECT(large == INT64_MAX, "the largest value is stored");
 }
 
-int main(void) {
+PE_PART(conformance_atomics) {
   start();
   EXPECT(pes <= kMostPes, "this program is for up to 62 PEs");
   test_fetch_int();

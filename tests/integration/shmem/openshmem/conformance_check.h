@@ -4,18 +4,15 @@
 #define OPENSHMEM_CONFORMANCE_CHECK_H
 
 #include <pthread.h>
-#include <shmem.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#define EXPECT(condition, expected)                                                                       \
-  do {                                                                                                    \
-    if (!(condition)) {                                                                                   \
-      fprintf(stderr, "PE %d: %s:%d: expected that %s\n", shmem_my_pe(), __FILE__, __LINE__, (expected)); \
-      shmem_global_exit(1);                                                                               \
-    }                                                                                                     \
+#include "check.h"
+
+#define EXPECT(condition, expected)               \
+  do {                                            \
+    if (!(condition)) {                           \
+      pe_end_job(__FILE__, __LINE__, (expected)); \
+    }                                             \
   } while (0)
 
 static int me, pes;
@@ -24,14 +21,6 @@ static inline void start(void) {
   shmem_init();
   me = shmem_my_pe();
   pes = shmem_n_pes();
-}
-
-static inline int right(void) {
-  return (me + 1) % pes;
-}
-
-static inline int left(void) {
-  return (me + pes - 1) % pes;
 }
 
 /* In each round another PE is late, so that a call that does not wait for it has time to return. */

@@ -238,7 +238,7 @@ static void test_active_sets(void) {
   shmem_barrier_all();
 }
 
-int main(void) {
+PE_PART(conformance_collectives) {
   start();
   EXPECT(pes <= kMostPes, "this program is for up to 62 PEs");
   EXPECT(shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - 1, -1, pes, NULL, 0, &team) == 0, "a team can be made");

@@ -213,7 +213,7 @@ static void test_sessions(void) {
   }
 }
 
-int main(void) {
+PE_PART(conformance_contexts) {
   int provided = -1;
   EXPECT(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0 && provided == SHMEM_THREAD_MULTIPLE,
          "several threads may make calls");

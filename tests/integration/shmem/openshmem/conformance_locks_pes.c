@@ -106,7 +106,7 @@ static void test_waiting(void) {
   shmem_barrier_all();
 }
 
-int main(void) {
+PE_PART(conformance_locks) {
   start();
   test_test_lock();
   test_next_holder_sees_all();

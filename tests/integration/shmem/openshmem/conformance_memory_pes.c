@@ -200,7 +200,7 @@ static int allocate_all(const char* bytes) {
   return there ? 0 : 1;
 }
 
-int main(int argc, char** argv) {
+PE_PART(conformance_memory) {
   if (argc > 1) {
     return allocate_all(argv[1]);
   }

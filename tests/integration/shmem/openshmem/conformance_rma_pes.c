@@ -204,7 +204,7 @@ static void test_quiet_completes_gets(void) {
   EXPECT(counter == 3, "the nonblocking fetch has added");
 }
 
-int main(void) {
+PE_PART(conformance_rma) {
   start();
   on_heap = (char*)shmem_calloc(1, kMany + 64);
   EXPECT(on_heap != NULL, "there is memory in the heap");

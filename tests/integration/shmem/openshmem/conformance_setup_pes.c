@@ -142,7 +142,7 @@ static void end_busy_pes(void) {
   exit(8);
 }
 
-int main(int argc, char** argv) {
+PE_PART(conformance_setup) {
   if (argc > 1) {
     start();
     strcmp(argv[1], "each") == 0 ? end_by_each() : end_busy_pes();

@@ -118,7 +118,7 @@ static void test_other_waits(void) {
   shmem_barrier_all();
 }
 
-int main(void) {
+PE_PART(conformance_signals) {
   start();
   signal_on_heap = (uint64_t*)shmem_calloc(1, sizeof(uint64_t));
   data_on_heap = (char*)shmem_calloc(1, kMany);

@@ -182,7 +182,7 @@ static void test_sync(void) {
   shmem_barrier_all();
 }
 
-int main(void) {
+PE_PART(conformance_teams) {
   start();
   test_use_at_once();
   test_translate();

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements of OpenSHMEM 1.6 that the programs by routine do not show (docs/conformance.md), in C11 and C++.
-#include <gtest/gtest.h>
-
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::Outcome;
-using test_support::run;
-using test_support::Seconds;
-using test_support::test_program;
-
-std::string conformance_program(const std::string& area, const std::string& language) {
-  return test_program("openshmem_conformance_" + area + "_" + language + "_pes");
-}
+using namespace test_support;
+using namespace testing;
 
 constexpr const char* kAreas[] = {"setup",   "memory",      "teams",   "contexts", "rma",
                                   "atomics", "collectives", "signals", "waits",    "locks"};
@@ -23,66 +14,54 @@ class Conformance : public testing::TestWithParam<std::tuple<const char*, const 
 
 TEST_P(Conformance, HoldsWhatIsStated) {
   const auto [area, language, pes] = GetParam();
-  const Outcome job = run(oshrun(pes, "off", {conformance_program(area, language)}), {}, Seconds{120});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(pes, "off", {std::string("openshmem_") + language + "_pes", std::string("conformance_") + area}, {},
+            Seconds{120});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Conformance,
-                         testing::Combine(testing::ValuesIn(kAreas), testing::Values("c", "cxx"),
-                                          testing::Values(1, 2, 3, 5)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +
-                                  std::to_string(std::get<2>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(All, Conformance, Combine(ValuesIn(kAreas), Values("c", "cxx"), Values(1, 2, 3, 5)),
+                         kNameByParameters);
 
 class CheckedConformance : public testing::TestWithParam<const char*> {};
 
 TEST_P(CheckedConformance, IsNotDisturbed) {
-  const Outcome job = run(oshrun(3, "off", {conformance_program(GetParam(), "c")}), {"SHMEM_DEBUG=1"}, Seconds{120});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(3, "off", {"openshmem_c_pes", std::string("conformance_") + GetParam()}, {"SHMEM_DEBUG=1"}, Seconds{120});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CheckedConformance, testing::ValuesIn(kAreas),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(All, CheckedConformance, ValuesIn(kAreas), kNameByParameters);
 
 /// On two nodes, where calls go through the network.
 class ConformanceOnNodes : public testing::TestWithParam<const char*> {};
 
 TEST_P(ConformanceOnNodes, HoldsWhatIsStated) {
-  const std::string script = R"(export SHMEM_HOST_ID=node$((OSHRUN_RANK / 2)); exec "$0" "$@")";
-  const Outcome job =
-      run(oshrun(4, "off", {"bash", "-c", script, conformance_program(GetParam(), "c")}), {}, Seconds{240});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(4, "off", on_nodes("/ 2", {"openshmem_c_pes", std::string("conformance_") + GetParam()}), {}, Seconds{240});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ConformanceOnNodes, testing::ValuesIn(kAreas),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(All, ConformanceOnNodes, ValuesIn(kAreas), kNameByParameters);
 
 TEST(ConformanceOfVariables, TheHeapHasAllBytesOfItsSize) {
   for (const auto& [size, bytes] :
        {std::pair{"3.1m", "3250586"}, {".5M", "524288"}, {"20971520", "20971520"}, {"1k", "1024"}}) {
-    const Outcome job = run(oshrun(2, "off", {conformance_program("memory", "c"), bytes}),
-                            {std::string("SHMEM_SYMMETRIC_SIZE=") + size}, Seconds{60});
-    EXPECT_TRUE(job.exit.clean()) << size << '\n' << job.output;
+    run_clean(2, "off", {"openshmem_c_pes", "conformance_memory", bytes}, {std::string("SHMEM_SYMMETRIC_SIZE=") + size},
+              Seconds{60});
   }
 }
 
 TEST(ConformanceOfVariables, PrintTheVersion) {
   const Outcome job =
-      run(oshrun(2, "off", {conformance_program("memory", "c"), "1"}), {"SHMEM_VERSION=1"}, Seconds{60});
-  EXPECT_NE(job.output.find("libshmem"), std::string::npos) << job.output;
+      run_pes(2, "off", {"openshmem_c_pes", "conformance_memory", "1"}, {"SHMEM_VERSION=1"}, Seconds{60});
+  EXPECT_THAT(job.output, HasSubstr("libshmem"));
 }
 
 TEST(ConformanceOfGlobalExit, GivesTheStatusOfOneOfThePesThatCallIt) {
-  const Outcome job = run(oshrun(3, "off", {conformance_program("setup", "c"), "each"}), {}, Seconds{60});
+  const Outcome job = run_pes(3, "off", {"openshmem_c_pes", "conformance_setup", "each"}, {}, Seconds{60});
   EXPECT_GE(job.exit.code, 10) << job.output;
   EXPECT_LE(job.exit.code, 12) << job.output;
 }
 
 TEST(ConformanceOfGlobalExit, EndsPesThatMakeNoCallsAndWritesOutput) {
-  const Outcome job = run(oshrun(3, "off", {conformance_program("setup", "c"), "busy"}), {}, Seconds{60});
+  const Outcome job = run_pes(3, "off", {"openshmem_c_pes", "conformance_setup", "busy"}, {}, Seconds{60});
   EXPECT_EQ(job.exit.code, 7) << job.output;
-  EXPECT_NE(job.output.find("output without an end of line"), std::string::npos) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("output without an end of line"));
 }
 
 }  // namespace

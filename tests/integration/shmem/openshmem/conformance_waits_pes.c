@@ -177,7 +177,7 @@ static void test_order_for_the_waiter(void) {
   }
 }
 
-int main(void) {
+PE_PART(conformance_waits) {
   int provided = -1;
   EXPECT(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0 && provided == SHMEM_THREAD_MULTIPLE,
          "several threads may make calls");

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs that collect far more data than they may allocate outside their symmetric heaps.
-#include <shmem.h>
 #include <sys/resource.h>
 
-#include <cstdint>
-#include <cstdio>
-#include <fstream>
-#include <string>
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
@@ -45,7 +41,7 @@ int check(const char* what, const std::uint64_t* all, Words words) {
 
 }  // namespace
 
-int main() {
+PE_PART(large_collect) {
   shmem_init();
   const int me = shmem_my_pe();
   const auto pes = static_cast<std::size_t>(shmem_n_pes());

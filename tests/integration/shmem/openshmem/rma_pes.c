@@ -2,48 +2,27 @@
 /* OpenSHMEM 1.6, section 9.6: every routine for every type, by its name and by its generic one. */
 #include "check.h"
 
-char global_memory[2][kBytes] __attribute__((aligned(64)));
-
 static shmem_ctx_t ctx;
 
 enum { kCount = 13 };
 
-static int right(void) {
-  return (shmem_my_pe() + 1) % shmem_n_pes();
-}
-static int left(void) {
-  return (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
-}
-
-/* Every PE puts `source` to its right by `put`, and checks what came from its left: `expected` for each i, or the
- * previous contents. */
-#define CHECK_PUT(TYPE, put, length, expected)                                \
+/* Every PE puts `source` to its right by `move`, or gets it from there, and checks `dest`: `expected` for each i, or
+ * the previous contents. `wait` completes a get. */
+#define CHECK_MOVE(TYPE, move, wait, length, expected)                        \
   do {                                                                        \
     for (size_t i = 0; i < kCount * 4; ++i) {                                 \
       source[i] = (TYPE)pattern(shmem_my_pe(), i);                            \
       dest[i] = (TYPE)99;                                                     \
     }                                                                         \
     shmem_barrier_all();                                                      \
-    put;                                                                      \
-    shmem_barrier_all();                                                      \
+    move;                                                                     \
+    wait();                                                                   \
     for (size_t i = 0; i < (length); ++i) CHECK(dest[i] == (TYPE)(expected)); \
     CHECK(dest[length] == (TYPE)99);                                          \
     shmem_barrier_all();                                                      \
   } while (0)
-
-#define CHECK_GET(TYPE, get, length, expected)                                \
-  do {                                                                        \
-    for (size_t i = 0; i < kCount * 4; ++i) {                                 \
-      source[i] = (TYPE)pattern(shmem_my_pe(), i);                            \
-      dest[i] = (TYPE)99;                                                     \
-    }                                                                         \
-    shmem_barrier_all();                                                      \
-    get;                                                                      \
-    shmem_quiet();                                                            \
-    for (size_t i = 0; i < (length); ++i) CHECK(dest[i] == (TYPE)(expected)); \
-    CHECK(dest[length] == (TYPE)99);                                          \
-    shmem_barrier_all();                                                      \
-  } while (0)
+#define CHECK_PUT(TYPE, put, length, expected) CHECK_MOVE(TYPE, put, shmem_barrier_all, length, expected)
+#define CHECK_GET(TYPE, get, length, expected) CHECK_MOVE(TYPE, get, shmem_quiet, length, expected)
 
 #define FROM_LEFT pattern(left(), i)
 #define FROM_RIGHT pattern(right(), i)
@@ -170,7 +149,7 @@ static void test_context_of_a_team(void) {
   }
 }
 
-int main(void) {
+PE_PART(rma) {
   shmem_init();
   CHECK(shmem_ctx_create(0, &ctx) == 0);
 #define RUN(NAME, TYPE) on_heap_and_globals(test_##NAME);

@@ -6,7 +6,6 @@
 
 #include "check.h"
 
-char global_memory[2][kBytes];
 static const int constant = 3;
 
 static int initialized(void) {
@@ -149,7 +148,7 @@ static void test_inner_finalize(void) {
   }
 }
 
-int main(void) {
+PE_PART(setup) {
   CHECK(initialized() == 0);
   int provided = -1;
   CHECK(shmem_init_thread(SHMEM_THREAD_FUNNELED, &provided) == 0 && provided == SHMEM_THREAD_FUNNELED);

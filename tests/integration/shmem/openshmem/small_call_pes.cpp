@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small collective calls of two PEs in which none has to wait, for counting their instructions:
-//   small_call_pes CALL ROUNDS
+//   small_call CALL ROUNDS
 // PE 1 makes each call after PE 0 has made it. CALL: broadcast, scan (both of the world) or set (a broadcast of an
 // active set). No other call is of the same name.
-#include <shmem.h>
+#include "tests/integration/shmem/pe_checks.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-
-int main(int argc, char** argv) {
+PE_PART(small_call) {
   if (argc != 3) {
     return 2;
   }

@@ -5,8 +5,6 @@
 /* Names that <complex.h> and programs use, which shmem.h must leave alone. */
 static int I = 1, complex = 2;
 
-char global_memory[2][kBytes] __attribute__((aligned(64)));
-
 static int me, pes;
 
 /* Sections 6 and 7: handles may stand in initialisers. A team that programs set to NULL is invalid. */
@@ -202,7 +200,7 @@ static int failing_start(void) {
   return initialized;
 }
 
-int main(int argc, char** argv) {
+PE_PART(spec) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "failing-start") == 0) {
     return failing_start();

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What OpenSHMEM 1.6 says about jobs, the environment and the header: see also spec_pes.c.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 
 #include "shmem/config/options.hpp"
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 #include "tests/support/text.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::program;
-using test_support::run;
-using test_support::Seconds;
-using test_support::TempDir;
-using test_support::test_program;
-using testing::HasSubstr;
-using testing::Not;
+using namespace test_support;
+using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 constexpr Seconds kLimit{60};
 
@@ -27,8 +19,7 @@ class Spec : public testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   static auto run_case(const char* name, const std::vector<std::string>& environment = {}) {
     const auto [language, pes] = GetParam();
-    const std::string pe = std::string("openshmem_spec_") + language + "_pes";
-    return run(oshrun(pes, "off", {test_program(pe), name}), environment, kLimit);
+    return run_pes(pes, "off", {std::string("openshmem_") + language + "_pes", "spec", name}, environment, kLimit);
   }
 };
 
@@ -73,15 +64,12 @@ TEST_P(Spec, TheHeapMayHaveSizeZero) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Spec, testing::Combine(testing::Values("c", "cxx"), testing::Values(1, 3)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(All, Spec, Combine(Values("c", "cxx"), Values(1, 3)), kNameByParameters);
 
 // Section 8.
 TEST(SpecEnvironment, AnyValueOfAVariableIsGoodAndInfoExplainsAllVariables) {
   const auto start = [](std::vector<std::string> environment) {
-    return run(oshrun(2, "off", {test_program("openshmem_spec_c_pes"), "start"}), std::move(environment), kLimit);
+    return run_pes(2, "off", {"openshmem_c_pes", "spec", "start"}, std::move(environment), kLimit);
   };
   const auto info = start({"SHMEM_INFO=please"});
   EXPECT_TRUE(info.exit.clean()) << info.output;
@@ -137,7 +125,7 @@ std::vector<std::string> macros_of(const std::vector<std::string>& headers) {
   const auto compiled = compile(text, "oshcc", {"-std=c11", "-E", "-dM"});
   EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
   std::vector<std::string> words;
-  for (const auto& match : test_support::all_matches(compiled.output, "#define ([A-Za-z0-9_]+)")) {
+  for (const auto& match : all_matches(compiled.output, "#define ([A-Za-z0-9_]+)")) {
     words.push_back(match[1]);
   }
   std::sort(words.begin(), words.end());
@@ -170,8 +158,7 @@ TEST(SpecHeader, DeclaresNoCallsButThoseOfTheSpecification) {
 
 // Section 10.
 TEST(SpecProfiling, AWrapperInCxxDefinesRoutinesAsTheSpecificationWritesThem) {
-  const auto job = run(oshrun(2, "off", {test_program("spec_wrapper_pes")}), {}, kLimit);
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  run_clean(2, "off", {"spec_wrapper_pes"}, {}, kLimit);
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ static void test_ordering(void) {
   shmem_pe_quiet(NULL, 0);
 }
 
-int main(void) {
+PE_PART(team) {
   shmem_init();
   me = shmem_my_pe();
   pes = shmem_n_pes();

@@ -126,7 +126,7 @@ static void* run(void* argument) {
   return NULL;
 }
 
-int main(void) {
+PE_PART(threads) {
   int provided = -1;
   CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0 && provided == SHMEM_THREAD_MULTIPLE);
   provided = -1;

@@ -4,18 +4,9 @@
 
 #include "check.h"
 
-char global_memory[2][kBytes] __attribute__((aligned(64)));
-
 static shmem_ctx_t ctx;
 
 enum { kWords = 5 };
-
-static int right(void) {
-  return (shmem_my_pe() + 1) % shmem_n_pes();
-}
-static int left(void) {
-  return (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
-}
 
 /* Words 0 to 4 of the right neighbour become 10 to 14, the last first. */
 #define TELL(NAME, TYPE)                                             \
@@ -228,7 +219,7 @@ static void test_locks_are_fair(void) {
   shmem_barrier_all();
 }
 
-int main(void) {
+PE_PART(wait) {
   shmem_init();
   CHECK(shmem_ctx_create(0, &ctx) == 0);
 #define RUN(NAME, TYPE) on_heap_and_globals(test_wait_##NAME);

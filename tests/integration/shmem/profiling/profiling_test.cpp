@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profiling library between a program and libshmem: preloaded, linked, and as a part of the program.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/support/job.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
-using test_support::oshrun;
-using test_support::run;
-using test_support::test_program;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using namespace test_support;
+using namespace testing;
 
 /// The calls of the program: calls that the library makes itself are not counted.
 const auto kCounted = AllOf(HasSubstr("PE 0: shmem_malloc 2, shmem_barrier_all 3, shmem_long_put 4\n"),
@@ -45,7 +38,6 @@ TEST_P(Profiling, WorksInsideTheProgram) {
   EXPECT_THAT(job("inside_"), AllOf(kRight, kCounted));
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Profiling, testing::Values("c", "cxx"),
-                         [](const testing::TestParamInfo<const char*>& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Programs, Profiling, Values("c", "cxx"), kNameByParameters);
 
 }  // namespace

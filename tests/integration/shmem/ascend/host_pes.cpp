@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program written as for Ascend SHMEM: ascend_pes FILE. The first PE writes the unique id to FILE; the rank of a
+// A host program written as for Ascend SHMEM: host FILE. The first PE writes the unique id to FILE; the rank of a
 // PE comes from oshrun's variables, as it could from those of any launcher.
 #include <shmem.h>  // the one in ascend/
 
@@ -8,18 +8,9 @@
 #include <cstring>
 
 #include "tests/integration/shmem/ascend/share_uid.hpp"
+#include "tests/support/pe.h"
 
 namespace {
-
-int failures = 0;
-
-void check(bool good, const char* what, int line) {
-  if (!good) {
-    ++failures;
-    std::fprintf(stderr, "PE %d, line %d: %s (%s)\n", aclshmem_my_pe(), line, what, shmemx_error_text());
-  }
-}
-#define CHECK(condition) check((condition), #condition, __LINE__)
 
 int logged = 0;
 
@@ -190,7 +181,7 @@ void kernels() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+PE_PART(host) {
   if (argc != 2) {
     return 2;
   }
@@ -204,7 +195,7 @@ int main(int argc, char** argv) {
   aclshmemx_init_attr_t attr;
   CHECK(aclshmemx_set_attr_uniqueid_args(rank, size, 16 << 20, &uid, &attr) == ACLSHMEM_SUCCESS);
   CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attr) == ACLSHMEM_SUCCESS);
-  if (failures != 0) {
+  if (pe_failures() != 0) {
     return 1;
   }
   CHECK(aclshmemx_init_status() == ACLSHMEM_STATUS_IS_INITIALIZED);
@@ -217,6 +208,5 @@ int main(int argc, char** argv) {
   kernels();
   CHECK(aclshmem_finalize() == ACLSHMEM_SUCCESS);
   CHECK(aclshmemx_finalize(0) == ACLSHMEM_NOT_INITED);
-  std::printf("PE %d of %d: %d failures\n", rank, size, failures);
-  return failures == 0 ? 0 : 1;
+  return pe_result();
 }
