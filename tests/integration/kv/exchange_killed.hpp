@@ -82,6 +82,23 @@ class Workers : public testing::Test {
     EXPECT_GT(last(reader, "dead"), 0) << reader.output();
     EXPECT_EQ(last(reader, "silent"), 0) << "the end of a process is noticed at once";
   }
+  /// Starts and kills readers of `owner` that hold leases and pull, this many times; `reader` goes on.
+  template <typename Start>
+  static void kill_readers(Process& owner, Process& reader, int times, Start start) {
+    for (int i = 0; i < times; ++i) {
+      const auto holder = start("hold");
+      const auto killed = start("read");
+      expect_ready(*holder);
+      expect_ready(*killed);
+      holder->signal(SIGKILL);
+      killed->signal(SIGKILL);
+      EXPECT_TRUE(holder->wait(kLimit) && killed->wait(kLimit));
+    }
+    expect_goes_on(owner);
+    EXPECT_LE(last(owner, "longest"), kLeaseMs + kBusyMs) << "leases end with their reader";
+    expect_reads(reader);
+    expect_right(reader, kBusyMs);
+  }
 };
 
 }  // namespace exchange_killed

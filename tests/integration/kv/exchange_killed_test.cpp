@@ -31,19 +31,7 @@ TEST_F(ExchangeKilled, ReadersThatDieWhileTheyHoldLeases) {
   const auto owner = start("own", 0);
   expect_ready(*owner);
   const auto reader = start("read");
-  for (int i = 0; i < 5; ++i) {
-    const auto holder = start("hold");
-    const auto killed = start("read");
-    expect_ready(*holder);
-    expect_ready(*killed);
-    holder->signal(SIGKILL);
-    killed->signal(SIGKILL);
-    EXPECT_TRUE(holder->wait(kLimit) && killed->wait(kLimit));
-  }
-  expect_goes_on(*owner);
-  EXPECT_LE(last(*owner, "longest"), kLeaseMs + kBusyMs) << "leases end with their reader";
-  expect_reads(*reader);
-  expect_right(*reader, kBusyMs);
+  kill_readers(*owner, *reader, 5, [&](const char* role) { return start(role); });
 }
 
 TEST_F(ExchangeKilled, MembersThatAreStopped) {

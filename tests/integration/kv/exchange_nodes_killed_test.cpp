@@ -59,19 +59,7 @@ TEST_F(ExchangeNodesKilled, ReadersThatDieWhileTheyHoldLeases) {
   expect_ready(*owner);
   const std::string members = address_of(*owner);
   const auto reader = start("read", members);
-  for (int i = 0; i < 3; ++i) {
-    const auto holder = start("hold", members);
-    const auto killed = start("read", members);
-    expect_ready(*holder);
-    expect_ready(*killed);
-    holder->signal(SIGKILL);
-    killed->signal(SIGKILL);
-    EXPECT_TRUE(holder->wait(kLimit) && killed->wait(kLimit));
-  }
-  expect_goes_on(*owner);
-  EXPECT_LE(last(*owner, "longest"), kLeaseMs + kBusyMs) << "leases end with their reader";
-  expect_reads(*reader);
-  expect_right(*reader, kBusyMs);
+  kill_readers(*owner, *reader, 3, [&](const char* role) { return start(role, members); });
 }
 
 TEST_F(ExchangeNodesKilled, MembersThatAreStopped) {
