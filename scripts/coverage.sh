@@ -30,7 +30,8 @@ run_tests() {
 # One run over all objects, so that gcov sums the counts of each header.
 write_annotated_sources() {
   rm -f ./*.gcov
-  gcov --preserve-paths --relative-only --source-prefix "$ROOT" "$OBJECTS"/*.gcda >gcov.log 2>&1 || {
+  find "$OBJECTS" -name '*.gcda' -exec \
+    gcov --preserve-paths --relative-only --source-prefix "$ROOT" {} + >gcov.log 2>&1 || {
     cat gcov.log >&2
     die "gcov failed on $PWD/$OBJECTS"
   }
