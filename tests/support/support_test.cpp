@@ -47,6 +47,17 @@ TEST_F(MainOfTests, SucceedsIfAllPass) {
   EXPECT_EQ(tests("*Passes").exit.code, 0);
 }
 
+TEST_F(MainOfTests, RunsOnlyTheTestsInTheGivenFiles) {
+  const std::string program = test_support::test_program("tests_of_each_kind");
+  const auto one = run({program, "passing_test.cpp"});
+  EXPECT_EQ(one.exit.code, 0) << one.output;
+  EXPECT_THAT(one.output, testing::HasSubstr("1 test from"));
+  EXPECT_EQ(run({program, "kinds/skipped_test.cpp", "passing_test.cpp"}).exit.code, 77);
+  const auto none = run({program, "sing_test.cpp"});
+  EXPECT_EQ(none.exit.code, 1);
+  EXPECT_EQ(none.output, "no test is in sing_test.cpp\n");
+}
+
 TEST(Process, EndsWithATestThatIsKilled) {
   const test_support::TempDir dir;
   const std::string name = dir.file("followed");
