@@ -195,8 +195,8 @@ class OnFirstNode {
       const shmem::TeamMap world{0, 1, pes + 1};
       const shmem::TeamParts parts(nodes, world, [pes](int member) { return member < pes ? 0 : 1; });
       teams_.push_back(std::make_unique<shmem::SpanningTeam>(
-          job, shmem::TeamPlan{
-                   .here = {0, 1, pes}, .world = world, .slot = CountedJob::kOtherSlots + 1, .parts = parts}));
+          job,
+          shmem::TeamPlan{.here = {0, 1, pes}, .world = world, .slot = CountedJob::kOtherSlots + 1, .parts = parts}));
     }
   }
   [[nodiscard]] shmem::SpanningTeam& team(int member) { return *teams_[static_cast<std::size_t>(member)]; }
