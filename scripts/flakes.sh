@@ -30,6 +30,7 @@ install_packages build options test
 build_preset release >/dev/null
 rm -rf build/flakes
 mkdir -p build/flakes
+bad=
 loops=()
 trap 'kill "${loops[@]}" 2>/dev/null || true' EXIT
 for ((i = 0; i < $(nproc); i++)); do
@@ -40,11 +41,14 @@ done
 for ((run = 1; run <= runs; run++)); do
   status=passed
   ctest --test-dir build --output-on-failure --no-tests=error -j $(($(nproc) * 3)) "${selection[@]}" \
-    >"build/flakes/$run.log" 2>&1 || status=failed
+    >"build/flakes/$run.log" 2>&1 || {
+    status=failed
+    bad=yes
+  }
   echo "run $run of $runs: $status after $((SECONDS / 60)) minutes"
 done
 failed="$(failed_tests build/flakes/*.log | sort | uniq -c | sort -rn)"
 echo "Did not pass each time of $runs, with the number of failures:"
 echo "${failed:-  none}"
 skipped_tests build/flakes/*.log | sort -u | sed 's/^/skipped: /'
-[[ -z "$failed" ]]
+[[ -z "$bad" ]]

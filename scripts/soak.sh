@@ -11,7 +11,8 @@ Usage: scripts/soak.sh [HOURS] [LABEL...]
 Runs the tests at full counts (they see GBA_SOAK=1), all of them or those with one of the labels,
 repeatedly until HOURS (may be a fraction, default 0) have passed, at least once. Each fuzz target,
 label fuzz, takes an hour of each round (GBA_FUZZ_SECONDS changes that), and as many run at the same
-time as there are processors. Label arm64 means the unit tests for arm64, in qemu-user.
+time as there are processors. Label arm64 means the unit tests for arm64, in qemu-user. Label flakes
+means scripts/flakes.sh, which runs once, after the rounds.
 Prints a summary of all rounds and exits with 0 if nothing failed in any of them. Each round's
 output is in build-soak/soak-ROUND.log, soak-ROUND-fuzz.log and soak-ROUND-arm64.log.
 TEXT
@@ -38,11 +39,11 @@ wants() {
   [[ ${#labels[@]} -eq 0 || " ${labels[*]} " == *" $1 "* ]]
 }
 
-# fuzz and arm64 are builds of their own, not labels of tests in build-soak.
+# fuzz and arm64 are builds of their own, and flakes is a script, not labels of tests in build-soak.
 ctest_labels() {
   local label
   for label in "${labels[@]}"; do
-    [[ "$label" == fuzz || "$label" == arm64 ]] || echo "$label"
+    [[ "$label" =~ ^(fuzz|arm64|flakes)$ ]] || echo "$label"
   done
 }
 
@@ -60,9 +61,9 @@ print_summary() {
   echo
   echo "== soak: $rounds rounds in $(((SECONDS - started) / 60)) minutes, labels: ${labels[*]:-all}, failed rounds: $failed_rounds"
   echo "Failed, with the number of times:"
-  failed_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
+  { cat build-soak/soak-*.log 2>/dev/null || true; } | failed_tests | sort | uniq -c | sed 's/^/  /'
   echo "Skipped, with the number of times:"
-  skipped_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
+  { cat build-soak/soak-*.log 2>/dev/null || true; } | skipped_tests | sort | uniq -c | sed 's/^/  /'
 }
 
 run_round() {
@@ -94,7 +95,7 @@ if wants arm64 && can_cross_compile; then
   build_preset arm64
   arm64=yes
 fi
-[[ -n "$fuzz$arm64" ]] || wants_others || die "there is nothing to run"
+[[ -n "$fuzz$arm64" ]] || wants_others || wants flakes || die "there is nothing to run"
 rm -f build-soak/soak-*.log
 mapfile -t selected < <(selection)
 export GBA_SOAK=1
@@ -108,4 +109,7 @@ while ((rounds == 0 || SECONDS - started < length)); do
   run_round "$rounds" || failed_rounds=$((failed_rounds + 1))
 done
 print_summary "$started" "$rounds" "$failed_rounds"
+if wants flakes; then
+  env -u GBA_SOAK scripts/flakes.sh || failed_rounds=$((failed_rounds + 1))
+fi
 ((failed_rounds == 0))

@@ -317,6 +317,15 @@ TEST_F(RunTests, SoakFuzzesOnRequestAndByDefault) {
   EXPECT_THAT(all.output, HasSubstr("ctest --test-dir build-soak"));
 }
 
+TEST_F(RunTests, SoakLooksForFlakesOnRequestAndByDefault) {
+  tree_.programs().add("ctest", "true");
+  EXPECT_THAT(tree_.run("soak.sh", {"0", "vm"}).output, Not(HasSubstr("of 20: passed")));
+  EXPECT_THAT(tree_.run("soak.sh", {"0", "flakes"}).output, HasSubstr("run 20 of 20: passed"));
+  EXPECT_THAT(tree_.run("soak.sh", {"0"}).output, HasSubstr("run 20 of 20: passed"));
+  tree_.programs().add("ctest", "[[ $* != *'-j '* || $* == *build-* ]]");  // flakes.sh only
+  EXPECT_EQ(tree_.run("soak.sh", {"0", "flakes"}).exit.code, 1);
+}
+
 TEST_F(RunTests, SoakRunsTheTestsForArm64OnRequestAndByDefault) {
   tree_.programs().add("ctest", "echo \"ctest $*\"");
   EXPECT_THAT(tree_.run("soak.sh", {"0", "vm"}).output, Not(HasSubstr("build-arm64")));
