@@ -43,11 +43,12 @@ TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceIsKilled) {
 }
 
 TEST(DeviceLoss, NoBarrierIsLostWhenThePrivateDeviceOfAJobIsKilled) {
-  Process job(oshrun(3, "fake", {test_program("barrier_pes"), std::to_string(5 * rounds())}));
-  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  Process job(oshrun(3, "fake", {test_program("barrier_pes"), "1000000000000"}));
+  ASSERT_TRUE(job.wait_for_output("PE 0 pid", Seconds{60})) << job.output();
   // The private device is a child of the launcher.
   const auto killed = run({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-x", "gba-fake-device"});
   ASSERT_TRUE(killed.exit.clean()) << killed.output;
+  ASSERT_EQ(::kill(pid_of(job.output(), 0), SIGUSR1), 0);
   const auto exit = job.wait(Seconds{100});
   ASSERT_TRUE(exit);
   EXPECT_TRUE(exit->clean()) << job.output();

@@ -39,7 +39,7 @@ class OshrunDevice : public ::testing::Test {
   /// The device's processes: no other command line has this folder.
   [[nodiscard]] std::vector<pid_t> devices() const { return processes_matching(dir_.file("gba-fake-device")); }
   [[nodiscard]] std::vector<pid_t> devices_after_a_while() const {
-    for (int i = 0; i < 500 && !devices().empty(); ++i) {
+    for (int i = 0; i < 3000 && !devices().empty(); ++i) {
       ::usleep(10000);
     }
     return devices();
@@ -48,7 +48,9 @@ class OshrunDevice : public ::testing::Test {
   TempDir dir_;
 };
 
-constexpr const char* kGoodDevice = "echo ready; while :; do sleep 0.05; done";
+// Waits without child processes, which would have its command line until they run another program.
+constexpr const char* kGoodDevice =
+    "mkfifo \"$0.fifo\"; exec 3<>\"$0.fifo\"; echo ready; while :; do read -r line <&3; done";
 
 TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
   make_device("echo \"$@\" > " + dir_.file("arguments") + "; " + kGoodDevice);
@@ -85,12 +87,15 @@ TEST_F(OshrunDevice, IsReportedIfMissing) {
 
 TEST_F(OshrunDevice, MayDieWithoutTheJob) {
   make_device(kGoodDevice);
-  Process job({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo up; sleep 1; echo over"});
+  const std::string end = dir_.file("end");
+  Process job({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c",
+               "echo up; until [ -e " + end + " ]; do sleep 0.05; done; echo over"});
   ASSERT_TRUE(job.wait_for_output("up", kLimit));
   ASSERT_EQ(devices().size(), 1U);
   ::kill(devices().front(), SIGKILL);
+  EXPECT_TRUE(job.wait_for_output("was killed by signal 9 (Killed); the job goes on with software barriers\n", kLimit));
+  std::ofstream(end).flush();
   EXPECT_EQ(job.wait(kLimit)->code, 0);
-  EXPECT_THAT(job.output(), HasSubstr("was killed by signal 9 (Killed); the job goes on with software barriers\n"));
   EXPECT_THAT(job.output(), HasSubstr("over\n"));
 }
 
