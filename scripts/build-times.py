@@ -109,7 +109,7 @@ def build(arguments):
     log = os.path.join(folder, "times.jsonl")
     launcher = f"{sys.executable};{os.path.abspath(__file__)};record;{log}"
     subprocess.run(["rm", "-rf", folder], check=True)
-    subprocess.run(["cmake", "--preset", "release", "-B", folder, "-DCCACHE=CCACHE-NOTFOUND",
+    subprocess.run(["cmake", "--preset", "release", "-B", folder, "-DCCACHE=OFF",
                     *[f"-DCMAKE_{language}_{kind}_LAUNCHER={launcher}" for language in ("C", "CXX")
                       for kind in ("COMPILER", "LINKER")]], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     started = time.monotonic()
