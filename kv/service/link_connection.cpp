@@ -46,6 +46,11 @@ bool LinkConnection::send(const FrameBytes& frame) {
     return false;
   }
   unsent_.insert(unsent_.end(), frame->begin(), frame->end());
+  if (seals_) {
+    const Seal seal = seals_->next(*frame);
+    const auto bytes = std::as_bytes(std::span(seal));
+    unsent_.insert(unsent_.end(), bytes.begin(), bytes.end());
+  }
   return write();
 }
 

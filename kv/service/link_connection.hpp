@@ -39,6 +39,15 @@ class LinkConnection {
   /// Once poll() says that it can be written to: false if it could not be connected.
   bool finish_connecting();
 
+  /// From now on, the frames of one side are sealed.
+  void seal(const Secret& secret, LinkSide sender) {
+    const Seals seals = link_seals(secret, sender, hello, challenge);
+    if ((sender == LinkSide::kReader) == outgoing) {
+      seals_ = seals;
+    } else {
+      reader_.require(seals);
+    }
+  }
   /// False: the other side has gone, or has not taken earlier frames.
   bool send(const FrameBytes& frame);
   template <typename T>
@@ -65,7 +74,8 @@ class LinkConnection {
   static constexpr std::size_t kMostUnsent = std::size_t{256} << 10;
 
   base::UniqueFd socket_;
-  FrameReader reader_{sizeof(LinkProof) + kLongestPortAddress};
+  FrameReader reader_{sizeof(LinkAnswer) + kLongestPortAddress};
+  std::optional<Seals> seals_;  // of what this side sends
   std::vector<std::byte> unsent_;
 };
 

@@ -43,16 +43,20 @@ std::optional<Endpoint> from_wire(const WireEndpoint& wire) {
   return endpoint;
 }
 
-Proof prove_link(const Secret& secret, LinkSide side, const LinkHello& hello, const LinkChallenge& challenge) {
+Proof prove_owner(const Secret& secret, const LinkHello& hello, const LinkChallenge& challenge) {
   std::array<std::uint8_t, sizeof(LinkHello) + sizeof(LinkChallenge)> message{};
   LinkChallenge without = challenge;
   without.proof = {};
   std::memcpy(message.data(), &hello, sizeof hello);
   std::memcpy(message.data() + sizeof hello, &without, sizeof without);
-  return sign(secret,
-              side == LinkSide::kOwner ? "libshmem: owner of a link of an exchange"
-                                       : "libshmem: reader of a link of an exchange",
-              message);
+  return sign(secret, "libshmem: owner of a link of an exchange", message);
+}
+
+Seals link_seals(const Secret& secret, LinkSide side, const LinkHello& hello, const LinkChallenge& challenge) {
+  return {secret,
+          side == LinkSide::kOwner ? "libshmem: frames of the owner of a link of an exchange"
+                                   : "libshmem: frames of the reader of a link of an exchange",
+          prove_owner(secret, hello, challenge)};
 }
 
 std::vector<Endpoint> members_of(const Frame& frame) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How members on different nodes get to know each other, over TCP: frames of shmem/bootstrap/uid_protocol.hpp. Both
 // sides prove that they know the secret, the one that was connected to first; neither sends it. Then they tell each
-// other how messages reach them. The connection stays: its end is the end of the link.
+// other how messages reach them. The connection stays: its end is the end of the link. All frames after the challenge
+// are sealed, so that a program between two members, which one of them has taken for the other, can only pass them on.
 //
 //   reader -> owner  kHello      LinkHello
-//   owner -> reader  kChallenge  LinkChallenge
-//   reader -> owner  kProof      LinkProof, the address of its message port; or kDecline: it does not need this link
+//   owner -> reader  kChallenge  LinkChallenge, with the owner's proof
+//   reader -> owner  kAnswer     LinkAnswer, the address of its message port; or kDecline: it does not need this link
 //   owner -> reader  kWelcome    LinkWelcome, the address of its message port
 //   owner -> reader  kMembers    WireEndpoints: where other members listen
 //   owner -> reader  kRefused    a text, instead of any of these
@@ -28,14 +29,14 @@ namespace shmem::exchange {
 // Others than those of unique ids, so that neither takes the other's.
 constexpr auto kLinkHello = static_cast<FrameType>(64);
 constexpr auto kLinkChallenge = static_cast<FrameType>(65);
-constexpr auto kLinkProof = static_cast<FrameType>(66);
+constexpr auto kLinkAnswer = static_cast<FrameType>(66);
 constexpr auto kLinkDecline = static_cast<FrameType>(67);
 constexpr auto kLinkWelcome = static_cast<FrameType>(68);
 constexpr auto kLinkMembers = static_cast<FrameType>(69);
 constexpr auto kLinkRefused = static_cast<FrameType>(70);
 
 /// It changes with these frames.
-constexpr std::uint32_t kLinkProtocol = 1;
+constexpr std::uint32_t kLinkProtocol = 2;
 
 /// The identity of a member.
 struct LinkIdentity {
@@ -73,13 +74,13 @@ WireEndpoint to_wire(const Endpoint& endpoint);
 /// Nothing if it is not an address that a member can listen at.
 std::optional<Endpoint> from_wire(const WireEndpoint& wire);
 
-struct LinkProof {
-  Proof proof{};
+/// Its seal is the reader's proof.
+struct LinkAnswer {
   std::uint64_t answers = 0;  // the number that answers to this reader have
-  WireEndpoint place;         // where the reader listens
+  WireEndpoint place{};       // where the reader listens
   std::uint32_t reserved = 0;
 };
-static_assert(sizeof(LinkProof) == 64);
+static_assert(sizeof(LinkAnswer) == 32);
 
 struct LinkWelcome {
   std::uint64_t requests = 0;  // the number that requests of the reader have
@@ -92,8 +93,10 @@ constexpr std::size_t kLongestPortAddress = std::size_t{64} << 10;
 constexpr std::size_t kMostLinkMembers = 512;
 
 enum class LinkSide : std::uint8_t { kOwner = 1, kReader = 2 };
-/// The proof of a side for these two frames, of all but the proof in the second.
-Proof prove_link(const Secret& secret, LinkSide side, const LinkHello& hello, const LinkChallenge& challenge);
+/// The owner's proof for these two frames, of all but the proof in the second.
+Proof prove_owner(const Secret& secret, const LinkHello& hello, const LinkChallenge& challenge);
+/// Those of a side's frames after these two.
+Seals link_seals(const Secret& secret, LinkSide side, const LinkHello& hello, const LinkChallenge& challenge);
 
 /// The bytes of a frame after its T, of which there is at least one and not more than kLongestPortAddress.
 template <typename T>

@@ -15,11 +15,24 @@ namespace {
 /// Until a place is tried again at which a member is that needs no link, or that has one by another address.
 constexpr std::chrono::seconds kAfterDecline{5};
 
+/// What a program has said that may know no secret: a line of at most that length, for terminals.
+std::string printable(std::string text) {
+  constexpr std::size_t kMostText = 300;
+  text.resize(std::min(text.size(), kMostText));
+  std::replace_if(
+      text.begin(), text.end(), [](char character) { return character < ' ' || character > '~'; }, '?');
+  return text;
+}
+
 }  // namespace
 
 bool Links::take_frames(Connection& connection) {
   while (true) {
     auto frame = connection.next();
+    if (!frame && !connection.outgoing && frame.error().code == std::errc::permission_denied &&
+        connection.state == LinkConnection::State::kProving) {
+      return refuse(connection, "the proof of the secret is wrong");
+    }
     if (!frame) {
       note_refusal(connection, frame.error().text);
       return false;
@@ -35,7 +48,7 @@ bool Links::take_frames(Connection& connection) {
 
 bool Links::take(Connection& connection, const Frame& frame) {
   if (frame.type == kLinkRefused && connection.outgoing) {
-    note_refusal(connection, fmt::format("it says: {}", frame.text(0)));
+    note_refusal(connection, fmt::format("it says: {}", printable(frame.text(0))));
     return false;
   }
   switch (connection.state) {
@@ -91,10 +104,13 @@ bool Links::prove(Connection& connection, const Frame& frame) {
     return false;
   }
   // It proves itself first: a program that does not know the secret gets nothing that depends on the secret.
-  if (!same(challenge->proof, prove_link(self_.secret, LinkSide::kOwner, connection.hello, *challenge))) {
+  if (!same(challenge->proof, prove_owner(self_.secret, connection.hello, *challenge))) {
     note_refusal(connection, "it does not know the secret of this exchange, or has joined another one");
     return false;
   }
+  connection.challenge = *challenge;
+  connection.seal(self_.secret, LinkSide::kOwner);
+  connection.seal(self_.secret, LinkSide::kReader);
   if (const std::string why = mismatch(challenge->who); !why.empty()) {
     note_refusal(connection, why);
     return false;
@@ -105,14 +121,10 @@ bool Links::prove(Connection& connection, const Frame& frame) {
     connection.send(encode(kLinkDecline, 0, {}));
     return false;
   }
-  LinkProof proof;
-  proof.proof = prove_link(self_.secret, LinkSide::kReader, connection.hello, *challenge);
-  proof.answers = random_number();
-  proof.place = to_wire(place_);
-  connection.challenge = *challenge;
-  connection.session = proof.answers;
+  const LinkAnswer answer{.answers = random_number(), .place = to_wire(place_)};
+  connection.session = answer.answers;
   connection.state = LinkConnection::State::kProving;
-  return proof.answers != 0 && connection.send(kLinkProof, proof, self_.address);
+  return answer.answers != 0 && connection.send(kLinkAnswer, answer, self_.address);
 }
 
 bool Links::join(Connection& connection, const Frame& frame) {
@@ -157,9 +169,12 @@ bool Links::challenge(Connection& connection, const Frame& frame) {
   if (!fill_randomly(connection.challenge.nonce, "a link of an exchange")) {
     return false;
   }
-  connection.challenge.proof = prove_link(self_.secret, LinkSide::kOwner, connection.hello, connection.challenge);
+  connection.challenge.proof = prove_owner(self_.secret, connection.hello, connection.challenge);
   connection.state = LinkConnection::State::kProving;
-  return connection.send(kLinkChallenge, connection.challenge);
+  const bool sent = connection.send(kLinkChallenge, connection.challenge);
+  connection.seal(self_.secret, LinkSide::kOwner);
+  connection.seal(self_.secret, LinkSide::kReader);
+  return sent;
 }
 
 bool Links::admit(Connection& connection, const Frame& frame) {
@@ -167,13 +182,10 @@ bool Links::admit(Connection& connection, const Frame& frame) {
     connection.state = LinkConnection::State::kGreeting;
     return false;
   }
-  const auto proof = frame.head<LinkProof>();
-  auto address = port_address_of<LinkProof>(frame);
-  if (frame.type != kLinkProof || !proof || !address) {
+  const auto answer = frame.head<LinkAnswer>();
+  auto address = port_address_of<LinkAnswer>(frame);
+  if (frame.type != kLinkAnswer || !answer || !address) {
     return refuse(connection, "this is not a message of a member");
-  }
-  if (!same(proof->proof, prove_link(self_.secret, LinkSide::kReader, connection.hello, connection.challenge))) {
-    return refuse(connection, "the proof of the secret is wrong");
   }
   if (const std::string why = mismatch(connection.hello.who); !why.empty()) {
     return refuse(connection, why);
@@ -187,13 +199,13 @@ bool Links::admit(Connection& connection, const Frame& frame) {
   connection.session = random_number();
   if (connection.session == 0 || !handlers_.reader_came({.member = connection.hello.who.member,
                                                          .session = connection.session,
-                                                         .answers = proof->answers,
+                                                         .answers = answer->answers,
                                                          .address = *std::move(address)})) {
     return refuse(connection, "this member has no memory for another reader");
   }
   connection.member = connection.hello.who.member;
   connection.state = LinkConnection::State::kAdmitted;
-  connection.listens = from_wire(proof->place);
+  connection.listens = from_wire(answer->place);
   return true;
 }
 

@@ -46,13 +46,17 @@ Result<std::unique_ptr<RemoteMembers>> RemoteMembers::open(DirectoryReader direc
 }
 
 Result<void> RemoteMembers::listen(Endpoint place) {
+  auto secret = derive_secret(settings_.secret, "exchange " + settings_.exchange);
+  if (!secret) {
+    return secret.error();
+  }
   LinkSelf self{.who = {.member = settings_.member,
                         .node = node_number(settings_.host_id),
                         .version = port_->version(),
                         .messages = kRemoteProtocol,
                         .pid = static_cast<std::uint32_t>(::getpid())},
                 .slots = readers_.slots(),
-                .secret = derive_secret(settings_.secret, "exchange " + settings_.exchange),
+                .secret = *secret,
                 .address = port_->address()};
   const std::lock_guard lock(links_mutex_);
   auto links = Links::open(place, std::move(self), link_handlers(), counters_);

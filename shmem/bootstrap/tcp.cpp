@@ -119,6 +119,7 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
   }
   hello_ = *hello;
   socket_ = *std::move(socket);
+  seals_.reset();
   auto thread = HelperThread::start([this] { listen(); });
   if (!thread) {
     return thread.error();
@@ -146,7 +147,7 @@ void TcpBootstrap::disconnect() {
 }
 
 Result<void> TcpBootstrap::send(const FrameBytes& bytes) {
-  auto sent = send_all(socket_.get(), *bytes, Clock::now() + place_.limit);
+  auto sent = send_sealed(bytes);
   if (sent) {
     return sent;
   }
@@ -158,6 +159,13 @@ Result<void> TcpBootstrap::send(const FrameBytes& bytes) {
   }
   return fail(sent.error().code, fmt::format("shmem: PE {} cannot talk to the job at {}: {}", place_.rank,
                                              id_.place.text(), sent.error().text));
+}
+
+Result<void> TcpBootstrap::send_sealed(const FrameBytes& bytes) {
+  const std::scoped_lock lock(send_mutex_);
+  const auto deadline = Clock::now() + place_.limit;
+  auto sent = send_all(socket_.get(), *bytes, deadline);
+  return sent && seals_ ? send_all(socket_.get(), *encode(seals_->next(*bytes)), deadline) : sent;
 }
 
 template <typename Done>
@@ -272,6 +280,7 @@ void TcpBootstrap::listen() {
       } else {
         verified = true;
         reader.allow(kMostOfAll);
+        reader.require(seals_of(id_.secret, Prover::kServer, hello_, *(*frame)->head<Challenge>()));
       }
     }
     if (!frame) {
@@ -298,6 +307,8 @@ bool TcpBootstrap::verify(const Frame& frame) {
     return false;
   }
   const Proof proof = prove(id_.secret, Prover::kPe, hello_, *challenge);
+  const std::scoped_lock lock(send_mutex_);
+  seals_ = seals_of(id_.secret, Prover::kPe, hello_, *challenge);
   // The server gets it, or the connection breaks, which this thread then notices.
   static_cast<void>(send_all(socket_.get(), *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))),
                              Clock::now() + place_.limit));

@@ -61,6 +61,7 @@ class TcpBootstrap final : public Bootstrap {
   Result<void> try_to_join(Clock::time_point deadline);
   void disconnect();
   Result<void> send(const FrameBytes& bytes);
+  Result<void> send_sealed(const FrameBytes& bytes);
   /// Waits until `done()`, the end of the job or `limit`. `done` is called under mutex_.
   template <typename Done>
   Result<void> await(std::chrono::milliseconds limit, Done done);
@@ -78,7 +79,9 @@ class TcpBootstrap final : public Bootstrap {
   const TcpPlace place_;
   std::unique_ptr<UidServer> server_;  // in one PE
   base::UniqueFd socket_;
-  Hello hello_{};  // of this connection
+  Hello hello_{};               // of this connection
+  std::mutex send_mutex_;       // for the next: frames are sealed in the order in which they are sent
+  std::optional<Seals> seals_;  // of this PE's frames, once it has sent its proof
   bool left_ = false;
 
   mutable std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sodium/core.h>
 #include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/crypto_pwhash_argon2id.h>
 #include <sodium/utils.h>
 #include <sys/random.h>
 
@@ -63,11 +64,36 @@ Proof sign(const Secret& secret, std::string_view purpose, std::span<const std::
   return mac.take();
 }
 
+Seal Seals::next(std::span<const std::byte> frame) {
+  Mac mac(key_);
+  mac.add_object(frames_++);
+  mac.add({reinterpret_cast<const std::uint8_t*>(frame.data()), frame.size()});
+  return mac.take();
+}
+
+Seals seals_of(const Secret& secret, Prover side, const Hello& hello, const Challenge& challenge) {
+  return {secret, side == Prover::kServer ? "libshmem: frames of a job's server" : "libshmem: frames of a PE",
+          prove(secret, side, hello, challenge)};
+}
+
 bool same(const Proof& one, const Proof& other) {
   return ::sodium_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
-Secret derive_secret(const std::string& key, const std::string& job) {
+Result<Secret> derive_secret(const std::string& key, const std::string& job) {
+  constexpr unsigned long long kPasses = 3;
+  constexpr std::size_t kMemory = std::size_t{8} << 20;
+  const Secret salt = derive_from_public("libshmem: salt of a secret", job);
+  static_assert(std::tuple_size_v<Secret> == crypto_pwhash_argon2id_SALTBYTES);
+  Secret secret{};
+  if (::crypto_pwhash_argon2id(secret.data(), secret.size(), key.data(), key.size(), salt.data(), kPasses, kMemory,
+                               crypto_pwhash_argon2id_ALG_ARGON2ID13) != 0) {
+    return fail(std::errc::not_enough_memory, "shmem: cannot derive a secret from SHMEM_UID_SECRET: out of memory");
+  }
+  return secret;
+}
+
+Secret derive_from_public(const std::string& key, const std::string& job) {
   Mac mac({reinterpret_cast<const std::uint8_t*>(key.data()), key.size()});
   mac.add("libshmem: secret of a job");
   mac.add(job);

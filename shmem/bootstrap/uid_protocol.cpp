@@ -28,6 +28,11 @@ FrameBytes encode(const Error& error) {
   return encode(FrameType::kFailed, FailedHead{static_cast<std::int32_t>(error.code)}, error.text);
 }
 
+FrameBytes encode(const Seal& seal) {
+  const auto bytes = std::as_bytes(std::span(seal));
+  return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+}
+
 void FrameReader::push(std::span<const std::byte> bytes) {
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin_));
   begin_ = 0;
@@ -55,12 +60,29 @@ Result<std::optional<Frame>> FrameReader::next() {
     return fail(std::errc::message_size,
                 fmt::format("its message has {} bytes, more than the {} that are allowed here", header.length, most_));
   }
-  if (rest.size() - sizeof(header) < header.length) {
+  const std::size_t seal = seals_ ? sizeof(Seal) : 0;
+  if (rest.size() - sizeof(header) < header.length + seal) {
     return std::nullopt;
   }
-  const auto payload = rest.subspan(sizeof(header), header.length);
-  begin_ += sizeof(header) + header.length;
+  const auto whole = rest.first(sizeof(header) + header.length);
+  if (auto right = check_seal(whole, rest.subspan(whole.size(), seal)); !right) {
+    return right.error();
+  }
+  const auto payload = whole.subspan(sizeof(header));
+  begin_ += whole.size() + seal;
   return Frame{header.type, header.step, {payload.begin(), payload.end()}};
+}
+
+Result<void> FrameReader::check_seal(std::span<const std::byte> frame, std::span<const std::byte> seal) {
+  if (!seals_) {
+    return {};
+  }
+  Seal came{};
+  std::memcpy(came.data(), seal.data(), came.size());
+  if (!same(came, seals_->next(frame))) {
+    return fail(std::errc::permission_denied, "its message was made or changed by a program without the secret");
+  }
+  return {};
 }
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol of PEs and server over TCP: a stream of frames, each a header and a payload, little-endian. No I/O and
-// no threads; the time is passed in.
+// The protocol of PEs and server over TCP: a stream of frames, each a header and a payload, little-endian. After the
+// proofs, a Seal follows each frame. No I/O and no threads; the time is passed in.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ enum class FrameType : std::uint16_t {
 };
 
 constexpr std::uint32_t kFrameMagic = 0x31554853;  // "SHU1"
-constexpr std::uint16_t kFrameVersion = 2;
+constexpr std::uint16_t kFrameVersion = 3;
 
 struct FrameHeader {
   std::uint32_t magic;
@@ -100,19 +100,27 @@ requires std::is_trivially_copyable_v<T> FrameBytes encode(FrameType type, const
   return encode(type, 0, std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(text)));
 }
 
+/// The seal of a frame, to be sent after it.
+FrameBytes encode(const Seal& seal);
+
 /// Assembles frames from bytes that come in pieces of any size.
 class FrameReader {
  public:
   /// A frame with more payload than `most` is an Error.
   explicit FrameReader(std::size_t most) : most_(most) {}
   void allow(std::size_t most) { most_ = most; }
+  /// From now on each frame has a seal; a wrong one is an Error: permission_denied.
+  void require(Seals seals) { seals_ = seals; }
 
   void push(std::span<const std::byte> bytes);
   /// The next frame, or nothing if it is incomplete. After an Error (not a frame) the reader is unusable.
   Result<std::optional<Frame>> next();
 
  private:
+  [[nodiscard]] Result<void> check_seal(std::span<const std::byte> frame, std::span<const std::byte> seal);
+
   std::size_t most_;
+  std::optional<Seals> seals_;
   std::vector<std::byte> bytes_;
   std::size_t begin_ = 0;
 };
@@ -143,6 +151,10 @@ class UidJobState {
 
   /// The answer to a process that identifies itself. `nonce` is a new one.
   [[nodiscard]] Challenge challenge(const Hello& hello, const Nonce& nonce) const;
+  /// Of the frames of one side after that.
+  [[nodiscard]] Seals seals(Prover side, const Hello& hello, const Challenge& challenge) const {
+    return seals_of(job_.secret, side, hello, challenge);
+  }
   /// Whether a process at `from` knows the secret. If not, it is remembered, and the Error is the answer to it.
   Result<void> admit(const Hello& hello, const Challenge& challenge, const Proof& proof, const std::string& from);
   /// A process that has been admitted joins. Returns its PE number, or the Error to answer. A PE of this job with other

@@ -209,6 +209,7 @@ void UidServer::accept_all() {
                                                 .since = Clock::now(),
                                                 .reader = FrameReader(sizeof(Hello)),
                                                 .hello = {},
+                                                .seals = {},
                                                 .out = {}});
     strangers_.push_back(descriptor);
   }
@@ -274,6 +275,7 @@ void UidServer::challenge(Connection& connection, const Frame& frame) {
   }
   connection.challenge = state_.challenge(*connection.hello, nonce);
   send(connection, encode(FrameType::kChallenge, 0, std::as_bytes(std::span(&connection.challenge, 1))));
+  connection.seals = state_.seals(Prover::kServer, *connection.hello, connection.challenge);
 }
 
 void UidServer::admit(Connection& connection, const Frame& frame) {
@@ -286,6 +288,7 @@ void UidServer::admit(Connection& connection, const Frame& frame) {
   if (auto admitted = state_.admit(*connection.hello, connection.challenge, *proof, connection.from); !admitted) {
     return turn_away(connection, admitted.error());
   }
+  connection.reader.require(state_.seals(Prover::kPe, *connection.hello, connection.challenge));
   if (state_.is_early(*connection.hello)) {
     connection.early = true;
     std::erase(strangers_, connection.socket.get());
@@ -331,8 +334,12 @@ void UidServer::turn_away(Connection& connection, const Error& why) {
 }
 
 void UidServer::send(Connection& connection, const FrameBytes& bytes) {
+  const bool is_idle = connection.out.empty();
   connection.out.push_back(bytes);
-  if (connection.out.size() == 1) {
+  if (connection.seals) {
+    connection.out.push_back(encode(connection.seals->next(*bytes)));
+  }
+  if (is_idle) {
     write(connection);
   }
 }

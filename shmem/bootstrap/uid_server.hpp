@@ -51,6 +51,7 @@ class UidServer {
     FrameReader reader;
     std::optional<Hello> hello;  // from its first message on
     Challenge challenge{};       // the answer to it
+    std::optional<Seals> seals;  // of the frames after that
     int pe = -1;                 // -1: has not joined yet
     bool early = false;          // in early_
     bool closing = false;        // closed as soon as everything is sent

@@ -26,11 +26,11 @@ struct Packed {
 static_assert(sizeof(Packed) == 44 && sizeof(Packed) <= sizeof(UniqueIdBytes));
 
 /// Without a shared secret, the user in its place only keeps jobs apart: everybody can know it.
-Secret secret_of(const UidSettings& settings) {
+Result<Secret> secret_of(const UidSettings& settings) {
   const bool shared = !settings.shared_secret.empty();
   const std::string job =
       fmt::format("{}\n{}\n{}", shared ? "secret" : "user", settings.session, settings.size.value_or(0));
-  return derive_secret(shared ? settings.shared_secret : fmt::to_string(::geteuid()), job);
+  return shared ? derive_secret(settings.shared_secret, job) : derive_from_public(fmt::to_string(::geteuid()), job);
 }
 
 Result<Endpoint> session_place(const UidSettings& settings) {
@@ -160,7 +160,8 @@ Result<UniqueId> shared_id(const UidSettings& settings) {
                             "which port PE 0 was given",
                             settings.session));
   }
-  return UniqueId{secret_of(settings), *place};
+  const auto secret = secret_of(settings);
+  return secret ? Result<UniqueId>(UniqueId{*secret, *place}) : secret.error();
 }
 
 Result<UidListener> open_shared_listener(const UidSettings& settings) {

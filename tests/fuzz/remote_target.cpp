@@ -207,8 +207,8 @@ void run_frames(Input& input) {
       const auto again = from_wire(to_wire(place));
       check(again && again->text() == place.text(), "an address stays what it is");
     }
-    const auto address = port_address_of<LinkProof>(**frame);
-    check(!address || address->size() == (*frame)->payload.size() - sizeof(LinkProof), "an address is the rest");
+    const auto address = port_address_of<LinkAnswer>(**frame);
+    check(!address || address->size() == (*frame)->payload.size() - sizeof(LinkAnswer), "an address is the rest");
   }
 }
 

@@ -45,7 +45,7 @@ class Insider {
                           .messages = shmem::exchange::kRemoteProtocol,
                           .pid = 1},
                   .slots = slots,
-                  .secret = shmem::derive_secret("a secret", "exchange " + exchange),
+                  .secret = *shmem::derive_secret("a secret", "exchange " + exchange),
                   .address = port_->address()};
     const std::lock_guard lock(mutex_);
     links_ = *Links::open(place_, std::move(self),

@@ -43,22 +43,24 @@ RemoteHead head_of(RemoteKind kind, std::uint32_t count) {
   return head;
 }
 
+shmem::Secret secret_of(const std::string& exchange) {
+  return *shmem::derive_secret("a secret", "exchange " + exchange);
+}
+
 /// A TCP connection to a member.
 class Stranger : public FrameSocket {
  public:
   explicit Stranger(const TestMember& member) : FrameSocket(*shmem::parse_endpoint(address_of(member))) {}
 
-  LinkChallenge say_hello(const LinkIdentity& who = {.member = 4711}) {
-    hello_.who = who;
-    send(kLinkHello, hello_);
+  /// As a reader that takes `mine` for the secret. The owner's frames can be read by all.
+  void say_hello(const shmem::Secret& mine, const shmem::Secret& secret, const LinkIdentity& who = {.member = 4711}) {
+    LinkHello hello;
+    hello.who = who;
+    send(kLinkHello, hello);
     const auto frame = receive();
-    EXPECT_TRUE(frame && frame->type == kLinkChallenge);
-    return frame ? frame->head<LinkChallenge>().value_or(LinkChallenge{}) : LinkChallenge{};
+    ASSERT_TRUE(frame && frame->type == kLinkChallenge);
+    seal(LinkSide::kReader, mine, secret, hello, frame->head<LinkChallenge>().value_or(LinkChallenge{}));
   }
-  [[nodiscard]] const LinkHello& hello() const { return hello_; }
-
- private:
-  LinkHello hello_;
 };
 
 class ExchangeNodesHostile : public exchange_test::InsiderTest {
@@ -124,23 +126,22 @@ TEST_F(ExchangeNodesHostile, StrangersThatSayNothingGiveWay) {
 
 TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   make_pair(202);
+  const auto secret = secret_of(name_);
   Stranger stranger(*owner_);
-  const LinkChallenge challenge = stranger.say_hello();
-  LinkProof proof;
-  proof.proof = challenge.proof;  // what the owner has said is of no use
+  stranger.say_hello(*shmem::derive_secret("a guess", "exchange " + name_), secret);
   const std::string address = "somewhere";
-  stranger.send(kLinkProof, proof, std::as_bytes(std::span(address)));
+  stranger.send(kLinkAnswer, LinkAnswer{.answers = 1}, std::as_bytes(std::span(address)));
   const auto refused = stranger.receive();
   ASSERT_TRUE(refused && refused->type == kLinkRefused);
   EXPECT_THAT(refused->text(0), HasSubstr("the proof of the secret is wrong"));
   EXPECT_FALSE(stranger.receive());
-  // The proof of another connection is of no use, either: its random numbers are others.
+  // What was sealed for another connection is of no use, either: its random numbers are others.
   Stranger first(*owner_);
+  first.say_hello(secret, secret);
   Stranger second(*owner_);
-  const auto secret = shmem::derive_secret("a secret", "exchange " + name_);
-  proof.proof = prove_link(secret, LinkSide::kReader, first.hello(), first.say_hello());
-  second.say_hello();
-  second.send(kLinkProof, proof, std::as_bytes(std::span(address)));
+  second.say_hello(secret, secret);
+  std::swap(first.seals(), second.seals());
+  second.send(kLinkAnswer, LinkAnswer{.answers = 1}, std::as_bytes(std::span(address)));
   const auto replayed = second.receive();
   ASSERT_TRUE(replayed && replayed->type == kLinkRefused);
   expect_others_go_on();
@@ -155,12 +156,8 @@ TEST_F(ExchangeNodesHostile, AReaderThatMessagesDoNotReachIsNotWelcome) {
   const LinkIdentity who{.member = 4711, .version = port->version(), .messages = kRemoteProtocol};
   port.reset();
   Stranger reader(*owner_);
-  const LinkChallenge challenge = reader.say_hello(who);
-  LinkProof proof;
-  proof.answers = 1;
-  proof.proof =
-      prove_link(shmem::derive_secret("a secret", "exchange " + name_), LinkSide::kReader, reader.hello(), challenge);
-  reader.send(kLinkProof, proof, address);
+  reader.say_hello(secret_of(name_), secret_of(name_), who);
+  reader.send(kLinkAnswer, LinkAnswer{.answers = 1}, address);
   EXPECT_FALSE(reader.receive());
   expect_others_go_on();
 }

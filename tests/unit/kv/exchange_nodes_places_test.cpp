@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a member on another node can do to the table of places at which a member looks for others. Needs no UCX.
+// What a member on another node can do to the table of places at which a member looks for others, and a program between
+// two members to their link. Needs no UCX.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 
 #include "kv/service/links.hpp"
 #include "kv/service/remote_messages.hpp"
+#include "tests/support/relay.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 #include "tests/unit/kv/frame_socket.hpp"
 
@@ -30,19 +33,25 @@ LinkIdentity identity_of(std::uint64_t id) {
 }
 
 shmem::Secret secret() {
-  return shmem::derive_secret("a secret", "places");
+  return shmem::derive_from_public("a secret", "places");
+}
+
+/// Of its message port, which does not exist.
+std::vector<std::byte> address_of(std::uint64_t id) {
+  return std::vector<std::byte>(8, static_cast<std::byte>(id));
 }
 
 /// The links of a member.
 class Node {
  public:
   explicit Node(std::uint64_t id) : place_(*shmem::parse_endpoint("127.0.0.1:0")) {
-    LinkSelf self{.who = identity_of(id), .slots = 8, .secret = secret(), .address = {std::byte{1}}};
+    LinkSelf self{.who = identity_of(id), .slots = 8, .secret = secret(), .address = address_of(id)};
     const std::lock_guard opening(mutex_);
     links_ = *Links::open(place_, std::move(self),
                           {.reader_came =
                                [this](const LinkedReader& reader) {
                                  const std::lock_guard held(mutex_);
+                                 readers_.push_back(reader);
                                  links_->welcome(reader.session);
                                  return true;
                                },
@@ -50,7 +59,7 @@ class Node {
                            .owner_came =
                                [this](const LinkedOwner& owner) {
                                  const std::lock_guard lock(mutex_);
-                                 owners_.insert(owner.who.member);
+                                 owners_.push_back(owner);
                                  return true;
                                },
                            .owner_left = [](std::uint64_t /*session*/) {}},
@@ -60,19 +69,30 @@ class Node {
   void connect(const Endpoint& place) { EXPECT_TRUE(links_->connect({place}, kLong)); }
   bool reads_from(std::uint64_t id) {
     for (int i = 0; i < 5'000; ++i) {
-      const std::lock_guard lock(mutex_);
-      if (owners_.contains(id)) {
+      if (const auto all = owners();
+          std::any_of(all.begin(), all.end(), [id](const auto& owner) { return owner.who.member == id; })) {
         return true;
       }
       ::usleep(1000);
     }
     return false;
   }
+  void look_at(const Endpoint& place) { static_cast<void>(links_->connect({place}, kLong)); }
+  /// All that have been linked.
+  [[nodiscard]] std::vector<LinkedOwner> owners() const {
+    const std::lock_guard lock(mutex_);
+    return owners_;
+  }
+  [[nodiscard]] std::vector<LinkedReader> readers() const {
+    const std::lock_guard lock(mutex_);
+    return readers_;
+  }
 
  private:
   Counters counters_;
-  std::mutex mutex_;
-  std::set<std::uint64_t> owners_;
+  mutable std::mutex mutex_;
+  std::vector<LinkedOwner> owners_;
+  std::vector<LinkedReader> readers_;
   Endpoint place_;
   std::unique_ptr<Links> links_;
 };
@@ -101,16 +121,17 @@ class Teller {
     const auto hello = socket.receive()->head<LinkHello>();
     LinkChallenge challenge;
     challenge.who = identity_of(666);
-    challenge.proof = prove_link(secret(), LinkSide::kOwner, *hello, challenge);
+    challenge.proof = prove_owner(secret(), *hello, challenge);
     socket.send(kLinkChallenge, challenge);
-    ASSERT_EQ(socket.receive()->type, kLinkProof);
+    socket.seal(LinkSide::kOwner, secret(), secret(), *hello, challenge);
+    ASSERT_EQ(socket.receive()->type, kLinkAnswer);
     const std::byte address{1};
     socket.send(kLinkWelcome, LinkWelcome{.requests = 1, .slots = 8}, std::span(&address, 1));
     std::vector<WireEndpoint> places(kMostLinkMembers, {.family = 4, .port = 1, .address = {255, 255, 255, 255}});
     for (std::size_t i = 0; i < places.size(); ++i) {
       places[i].port = static_cast<std::uint16_t>(1 + i);
     }
-    socket.send(*shmem::encode(kLinkMembers, 0, std::as_bytes(std::span(places))));
+    socket.send_frame(shmem::encode(kLinkMembers, 0, std::as_bytes(std::span(places))));
     told_ = true;
   }
 
@@ -141,6 +162,74 @@ TEST_F(ExchangePlaces, AMemberThatHasProvedItselfIsTakenByAFullTable) {
     other.connect(member_.place());
     EXPECT_TRUE(other.reads_from(1));
     EXPECT_TRUE(member_.reads_from(id));
+  }
+}
+
+/// One member of a link and the other, with a program between them that changes a byte, if it is told to.
+class LinkThroughAProgram {
+ public:
+  explicit LinkThroughAProgram(std::optional<test_support::Relay::Change> change)
+      : relay_(owner_.place().port(), change), place_(owner_.place()) {
+    place_.set_port(relay_.port());
+    reader_.look_at(place_);
+  }
+  [[nodiscard]] bool was_changed() const { return relay_.has_changed(); }
+  /// Through the program: members that have been linked once also look for each other.
+  [[nodiscard]] bool is_linked() const {
+    const auto owners = reader_.owners();
+    return std::any_of(owners.begin(), owners.end(), [&](const auto& owner) { return owner.place == place_.text(); });
+  }
+  /// What each has been told of the other is what that has said.
+  void expect_the_truth() const {
+    for (const LinkedOwner& owner : reader_.owners()) {
+      EXPECT_EQ(owner.who.member, 2U);
+      EXPECT_EQ(owner.address, address_of(2));
+      EXPECT_EQ(owner.slots, 8U);
+      const auto readers = owner_.readers();
+      EXPECT_TRUE(std::any_of(readers.begin(), readers.end(), [&](const auto& reader) {
+        return reader.session == owner.requests && reader.answers == owner.session;
+      }));
+    }
+    for (const LinkedReader& reader : owner_.readers()) {
+      EXPECT_EQ(reader.member, 1U);
+      EXPECT_EQ(reader.address, address_of(1));
+    }
+  }
+
+ private:
+  Node owner_{2};
+  Node reader_{1};
+  test_support::Relay relay_;
+  Endpoint place_;
+};
+
+TEST(ExchangeLinks, AProgramBetweenTwoMembersCanOnlyPassOnWhatTheySay) {
+  LinkThroughAProgram honest(std::nullopt);
+  EXPECT_TRUE(honest.is_linked());
+  honest.expect_the_truth();
+  constexpr std::size_t kHeader = sizeof(shmem::FrameHeader);
+  constexpr std::size_t kPort = 8;  // the address of a message port
+  struct Side {
+    bool is_to_client;
+    std::size_t first;  // the bytes of a frame
+    std::size_t second;
+    std::size_t proved_from;
+    [[nodiscard]] std::size_t all() const { return first + second + sizeof(shmem::Seal); }
+  };
+  for (const Side side :
+       {Side{false, kHeader + sizeof(LinkHello), kHeader + sizeof(LinkAnswer) + kPort, kHeader},
+        Side{true, kHeader + sizeof(LinkChallenge), kHeader + sizeof(LinkWelcome) + kPort, kHeader}}) {
+    for (std::size_t offset = 0; offset < side.all(); ++offset) {
+      SCOPED_TRACE(offset);
+      constexpr std::size_t kLength = offsetof(shmem::FrameHeader, length);
+      if (offset / 4 == kLength / 4 || (offset - side.first) / 4 == kLength / 4) {
+        continue;  // more bytes would be awaited, until the limit
+      }
+      LinkThroughAProgram changed(test_support::Relay::Change{side.is_to_client, offset});
+      EXPECT_TRUE(changed.was_changed());
+      changed.expect_the_truth();
+      EXPECT_TRUE(offset < side.proved_from || !changed.is_linked());
+    }
   }
 }
 

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 LinkSelf self_of(const std::string& exchange, std::uint64_t version, std::uint32_t messages) {
   return {.who = {.member = 666, .node = 666, .version = version, .messages = messages, .pid = 1},
           .slots = 8,
-          .secret = shmem::derive_secret("a secret", "exchange " + exchange),
+          .secret = *shmem::derive_secret("a secret", "exchange " + exchange),
           .address = std::vector<std::byte>(8)};
 }
 
@@ -69,10 +69,8 @@ Frame ask_for_a_link(const exchange_test::Member& owner, const LinkSelf& self) {
   socket.send(kLinkHello, hello);
   const auto challenge = socket.receive().value_or(Frame{}).head<LinkChallenge>();
   EXPECT_TRUE(challenge);
-  LinkProof proof;
-  proof.answers = 1;
-  proof.proof = prove_link(self.secret, LinkSide::kReader, hello, challenge.value_or(LinkChallenge{}));
-  socket.send(kLinkProof, proof, self.address);
+  socket.seal(LinkSide::kReader, self.secret, self.secret, hello, challenge.value_or(LinkChallenge{}));
+  socket.send(kLinkAnswer, LinkAnswer{.answers = 1}, self.address);
   return socket.receive().value_or(Frame{});
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/fd.hpp"
+#include "kv/service/link_frames.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 
@@ -28,7 +29,21 @@ class FrameSocket {
   void send(std::span<const std::byte> bytes) { static_cast<void>(shmem::send_all(socket_.get(), bytes, deadline())); }
   template <typename T>
   void send(shmem::FrameType type, const T& head, std::span<const std::byte> rest = {}) {
-    send(*shmem::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
+    send_frame(shmem::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
+  }
+  void send_frame(const shmem::FrameBytes& frame) {
+    send(*frame);
+    if (seals_) {
+      send(*shmem::encode(seals_->next(*frame)));
+    }
+  }
+  /// From now on the frames of both sides are sealed; this is `side`. One that gets the secret wrong is a stranger.
+  void seal(shmem::exchange::LinkSide side, const shmem::Secret& mine, const shmem::Secret& others,
+            const shmem::exchange::LinkHello& hello, const shmem::exchange::LinkChallenge& challenge) {
+    using shmem::exchange::LinkSide;
+    const LinkSide other = side == LinkSide::kOwner ? LinkSide::kReader : LinkSide::kOwner;
+    seals_ = link_seals(mine, side, hello, challenge);
+    reader_.require(link_seals(others, other, hello, challenge));
   }
   /// The next frame, or nothing once the other side has closed the connection.
   std::optional<shmem::Frame> receive() {
@@ -47,6 +62,9 @@ class FrameSocket {
     }
   }
 
+  /// Of what this side sends.
+  std::optional<shmem::Seals>& seals() { return seals_; }
+
  private:
   static std::chrono::steady_clock::time_point deadline() {
     return std::chrono::steady_clock::now() + std::chrono::seconds{20};
@@ -54,6 +72,7 @@ class FrameSocket {
 
   base::UniqueFd socket_;
   shmem::FrameReader reader_{std::size_t{1} << 20};
+  std::optional<shmem::Seals> seals_;
 };
 
 }  // namespace exchange_test

@@ -181,7 +181,7 @@ TEST(Frames, AreRefusedIfInvalid) {
   EXPECT_EQ(refusal([](auto&) {}), "went well");
   EXPECT_THAT(refusal([](auto& header) { header.magic = 0x20544547; }), HasSubstr("not a message of libshmem"));
   EXPECT_THAT(refusal([](auto& header) { header.version = 9; }),
-              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version 2")));
+              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version " + std::to_string(kFrameVersion))));
   EXPECT_THAT(refusal([](auto& header) { header.length = 51; }), HasSubstr("51 bytes, more than the 50"));
   EXPECT_THAT(refusal([](auto& header) { header.length = UINT32_MAX; }), HasSubstr("4294967295 bytes"));
 }
@@ -340,14 +340,63 @@ std::string hexadecimal(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-/// The expected values were computed with Python's hmac and hashlib.
+/// The expected values were computed with Python's hmac and hashlib, and the last one with the program argon2.
 TEST_F(Room, ProvesByHmacSha256) {
   Hello first = hello(1);
   first.nonce[0] = 1;
   const Challenge challenge = state_.challenge(first, {7});
   EXPECT_EQ(hexadecimal(prove(kSecret, Prover::kPe, first, challenge)),
             "114eed334d1464463c732ebe62b1cac9ae12f4bbcc2efe535fded61f5cec15a4");
-  EXPECT_EQ(hexadecimal(derive_secret("key of the test", "the job")), "ba959336d9c5756e141617e4b40c10b3");
+  EXPECT_EQ(hexadecimal(derive_from_public("key of the test", "the job")), "ba959336d9c5756e141617e4b40c10b3");
+  EXPECT_EQ(hexadecimal(derive_secret("key of the test", "the job").value()), "e0a445c7e90abec873bdf0bb6999572c");
+}
+
+/// What a reader that requires seals says of these bytes: the number of frames, or an error.
+std::string frames_in(const Seals& seals, std::span<const std::byte> bytes) {
+  FrameReader reader(100);
+  reader.require(seals);
+  reader.push(bytes);
+  for (int frames = 0;; ++frames) {
+    const auto frame = reader.next();
+    if (!frame) {
+      return frame.error().text;
+    }
+    if (!*frame) {
+      return std::to_string(frames);
+    }
+  }
+}
+
+TEST_F(Room, TakesSealedFramesWholeInTheirOrderAndFromTheOtherSideOnly) {
+  const Challenge challenge = state_.challenge(hello(1), {7});
+  const Seals pes = state_.seals(Prover::kPe, hello(1), challenge);
+  std::array<std::vector<std::byte>, 2> sealed;
+  Seals seals = pes;
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    const auto frame = encode(FrameType::kGather, static_cast<std::uint32_t>(i + 1), std::as_bytes(std::span("abc")));
+    const auto seal = encode(seals.next(*frame));
+    sealed[i] = *frame;
+    sealed[i].insert(sealed[i].end(), seal->begin(), seal->end());
+  }
+  const auto both = [](std::vector<std::byte> one, const std::vector<std::byte>& other) {
+    one.insert(one.end(), other.begin(), other.end());
+    return one;
+  };
+  EXPECT_EQ(frames_in(pes, both(sealed[0], sealed[1])), "2");
+  EXPECT_EQ(frames_in(pes, std::span(sealed[0]).first(sealed[0].size() - 1)), "0") << "the seal has not come";
+  const auto wrong = HasSubstr("by a program without the secret");
+  EXPECT_THAT(frames_in(pes, both(sealed[1], sealed[0])), wrong) << "another order";
+  EXPECT_THAT(frames_in(pes, both(sealed[0], sealed[0])), wrong) << "repeated";
+  EXPECT_THAT(frames_in(pes, sealed[1]), wrong) << "one is missing";
+  EXPECT_THAT(frames_in(state_.seals(Prover::kServer, hello(1), challenge), sealed[0]), wrong) << "sent back";
+  EXPECT_THAT(frames_in(state_.seals(Prover::kPe, hello(1), state_.challenge(hello(1), {8})), sealed[0]), wrong)
+      << "of another connection";
+  EXPECT_THAT(frames_in(seals_of(Secret{9}, Prover::kPe, hello(1), challenge), sealed[0]), wrong);
+  for (std::size_t i = sizeof(FrameHeader) - 4; i < sealed[0].size(); ++i) {  // before that, it is no frame
+    auto changed = sealed[0];
+    changed[i] ^= std::byte{1};
+    EXPECT_THAT(frames_in(pes, changed), wrong) << i;
+  }
 }
 
 TEST_F(Room, EndsTheJobIfAPeDoesNotFit) {

@@ -16,6 +16,7 @@
 #include "shmem/bootstrap/tcp.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/support/network.hpp"
+#include "tests/support/relay.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/text_of.hpp"
 
@@ -163,11 +164,15 @@ class Trouble : public Tcp {
     std::memcpy(&challenge, bytes.data() + sizeof(FrameHeader), sizeof(challenge));
     return challenge;
   }
-  /// Joins by hand. The server takes the connection for that PE of the job.
-  base::UniqueFd enter_by_hand(int rank, int size) const {
+  /// Joins by hand. The server takes the connection for that PE of the job, whose later frames need `seals`.
+  base::UniqueFd enter_by_hand(int rank, int size, std::optional<Seals>* seals = nullptr) const {
     base::UniqueFd socket = knock();
     say(socket, *hello(rank, size));
-    const Proof proof = prove(id_.secret, Prover::kPe, hello_of(rank, size), challenge_of(socket));
+    const Challenge challenge = challenge_of(socket);
+    const Proof proof = prove(id_.secret, Prover::kPe, hello_of(rank, size), challenge);
+    if (seals != nullptr) {
+      *seals = seals_of(id_.secret, Prover::kPe, hello_of(rank, size), challenge);
+    }
     say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
     return socket;
   }
@@ -252,7 +257,8 @@ TEST_P(Trouble, APeThatDoesNotReadDoesNotBlockTheOthers) {
   std::atomic<int> done{0};  // completed steps
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
-      const base::UniqueFd deaf = enter_by_hand(1, 3);
+      std::optional<Seals> seals;
+      const base::UniqueFd deaf = enter_by_hand(1, 3, &seals);
       while (joined < 2) {  // it would be told that all have joined
         std::this_thread::sleep_for(milliseconds(1));
       }
@@ -262,7 +268,9 @@ TEST_P(Trouble, APeThatDoesNotReadDoesNotBlockTheOthers) {
         while (done < static_cast<int>(step) - 1) {
           std::this_thread::sleep_for(milliseconds(1));
         }
-        say(deaf, *encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), bytes));
+        const FrameBytes frame = encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), bytes);
+        say(deaf, *frame);
+        say(deaf, *encode(seals->next(*frame)));
       }
       while (done < 8) {
         std::this_thread::sleep_for(milliseconds(1));
@@ -477,6 +485,71 @@ TEST_P(Trouble, AFalseServerLearnsNothingThatTheJobAccepts) {
   const base::UniqueFd replayed = knock();
   say(replayed, std::as_bytes(std::span(heard)));
   expect_a_good_job();
+}
+
+/// What PE 1 gathers with PE 0, through a program that changes a byte: the truth, or an error.
+std::string gather_through(std::optional<test_support::Relay::Change> change, bool& was_changed) {
+  auto listener = open_listener({.session = "127.0.0.1:0"}).value();
+  UniqueId id = listener.id;
+  test_support::Relay relay(id.place.port(), change);
+  // In case of an error only PE 0 waits for as long.
+  constexpr milliseconds kShort{300};
+  const TcpPlace first{
+      .rank = 0, .size = 2, .limit = change ? kShort : kJoinLimit, .retries = false, .grace = kJoinLimit};
+  TcpPlace second = first;
+  second.rank = 1;
+  std::thread other([&] {
+    const auto bootstrap = TcpBootstrap::join(id, first, std::move(listener));
+    if (bootstrap) {
+      static_cast<void>(gather(**bootstrap, 8));
+      (*bootstrap)->leave();
+    }
+  });
+  UniqueId there = id;
+  there.place.set_port(relay.port());
+  std::string text;
+  if (const auto bootstrap = TcpBootstrap::join(there, second)) {
+    text = gather(**bootstrap, 8);
+    (*bootstrap)->leave();
+  } else {
+    text = bootstrap.error().text;
+  }
+  other.join();
+  was_changed = relay.has_changed();
+  return text;
+}
+
+TEST(UidRelay, AProgramBetweenAPeAndTheServerCanOnlyPassOnWhatTheySay) {
+  bool was_changed = false;
+  EXPECT_EQ(gather_through(std::nullopt, was_changed), "");
+  constexpr std::size_t kHeader = sizeof(FrameHeader);
+  constexpr std::size_t kBytesToServer = kHeader + sizeof(Hello) + kHeader + sizeof(Proof);
+  constexpr std::size_t kBytesToPe = kHeader + sizeof(Challenge) + kHeader + sizeof(std::int32_t) + sizeof(Seal);
+  // The random numbers, the proofs, and the first sealed frames, with their seals.
+  const std::vector<test_support::Relay::Change> changes{{false, kHeader + 3},
+                                                         {false, kHeader + 33},
+                                                         {false, kBytesToServer - 3},
+                                                         {false, kBytesToServer + 12},
+                                                         {false, kBytesToServer + kHeader + 4},
+                                                         {false, kBytesToServer + kHeader + 20},
+                                                         {true, kHeader + 5},
+                                                         {true, kHeader + 34},
+                                                         {true, kHeader + 50},
+                                                         {true, kBytesToPe - 1},
+                                                         {true, kBytesToPe - 33},
+                                                         {true, kBytesToPe + kHeader + 1}};
+  std::vector<std::thread> trials;
+  for (const auto& change : changes) {
+    trials.emplace_back([change] {
+      bool changed = false;
+      const std::string text = gather_through(change, changed);
+      EXPECT_THAT(text, Not(HasSubstr("wrong bytes")));
+      EXPECT_TRUE(!changed || !text.empty()) << change.is_to_client << " " << change.offset;
+    });
+  }
+  for (std::thread& trial : trials) {
+    trial.join();
+  }
 }
 
 TEST_P(Trouble, RefusesAJobThatTheLimitOnOpenFilesDoesNotAllow) {
