@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/memfd.hpp"
+#include "base/user.hpp"
 #include "driver/device.hpp"
 #include "driver/forks.hpp"
 #include "driver/group_status.hpp"
@@ -55,7 +56,7 @@ bool bind_to(int listener, const std::string& key) {
 bool may_look(int client) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == ::geteuid());
+  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || base::is_this_user(peer.uid));
 }
 
 /// Without a wait: a client that does not read gets nothing more.

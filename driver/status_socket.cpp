@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/user.hpp"
 #include "driver/vfio_user_channel.hpp"
 
 namespace gba {
@@ -80,7 +81,7 @@ Result<ucred> check_opener(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return fail_errno(errno, "SO_PEERCRED");
   }
-  if (::geteuid() != 0 && peer.uid != ::geteuid()) {
+  if (::geteuid() != 0 && !base::is_this_user(peer.uid)) {
     return fail(std::errc::permission_denied, "it is of another user");
   }
   return peer;

@@ -15,6 +15,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/user.hpp"
+
 namespace fake_device {
 namespace {
 
@@ -149,7 +151,7 @@ Listener::Accepted Listener::accept() const {
   socklen_t size = sizeof peer;
   const bool known = ::getsockopt(result.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   result.uid = peer.uid;
-  result.refused = !known || (!shared_ && peer.uid != 0 && peer.uid != ::geteuid());
+  result.refused = !known || (!shared_ && peer.uid != 0 && !base::is_this_user(peer.uid));
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/fd_message.hpp"
+#include "base/user.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -87,7 +88,7 @@ pid_t Channel::peer() const {
 }
 
 bool Channel::is_our_user() const {
-  return credentials_of(fd()).uid == ::geteuid();
+  return base::is_this_user(credentials_of(fd()).uid);
 }
 
 std::errc Channel::send(const Message& message, std::span<const int> files) {
@@ -138,6 +139,12 @@ std::errc Channel::receive(std::optional<Received>& received) {
 }
 
 Result<Listener> Listener::open(const std::string& exchange) {
+  if (base::is_user_unknown()) {
+    return fail(std::errc::permission_denied,
+                fmt::format("exchange {}: this process runs as user {}, which stands for all users that are unknown in "
+                            "its user namespace: members cannot be told from their processes; run it as another user",
+                            exchange, ::geteuid()));
+  }
   for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
     base::UniqueFd socket = new_socket();
     const SeatAddress address = address_of(exchange, seat);

@@ -86,7 +86,7 @@ class Channel {
 /// The socket of a seat.
 class Listener {
  public:
-  /// Takes the first free seat. Error: EUSERS.
+  /// Takes the first free seat. Errors: EUSERS; EACCES this process cannot be told from those of other users.
   static Result<Listener> open(const std::string& exchange);
 
   [[nodiscard]] std::uint32_t seat() const { return seat_; }

@@ -57,7 +57,8 @@ typedef struct shmemx_exchange_options_t {
  * open returns, this member sees all others that have answered in time; those that come later appear by themselves.
  * Starts one thread, which sleeps unless members come or go. Errors: -EINVAL name, options; -EUSERS there are 64
  * members already; -EMFILE, -ENOMEM, -EAGAIN no more descriptors, memory or threads; for `metrics` also -EADDRINUSE,
- * -EADDRNOTAVAIL, -EACCES the address cannot be used, -EOPNOTSUPP libmicrohttpd is missing.
+ * -EADDRNOTAVAIL, -EACCES the address cannot be used, -EOPNOTSUPP libmicrohttpd is missing. -EACCES also in a user
+ * namespace whose number for all unknown users is this process's own: members could not tell its processes from theirs.
  */
 SHMEM_API int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,
                                    shmemx_exchange_t** exchange) SHMEM_NOEXCEPT;

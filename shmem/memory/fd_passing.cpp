@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd_message.hpp"
+#include "base/user.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/memory/abstract_socket.hpp"
 
@@ -36,7 +37,7 @@ constexpr milliseconds kNewsSlice{1};
 bool is_our_user(int socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && base::is_this_user(peer.uid);
 }
 
 void limit_waits(int socket, milliseconds limit) {
@@ -134,6 +135,11 @@ std::vector<int> missing(const std::vector<bool>& served) {
 }  // namespace
 
 Result<FdServer> FdServer::open() {
+  if (base::is_user_unknown()) {
+    return fail(std::errc::permission_denied,
+                "cannot make a Unix socket for the node's PEs: this user's number stands for all users that are "
+                "unknown in the user namespace, so that PEs cannot be told from their processes; use another user");
+  }
   const auto name = base::random_name();
   if (!name) {
     return name.error();

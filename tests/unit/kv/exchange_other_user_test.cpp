@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of other users at an exchange: they get nothing, and hold up no member.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <string>
 
+#include "base/user.hpp"
 #include "tests/unit/kv/exchange_impostor.hpp"
 
 namespace {
@@ -152,6 +156,35 @@ TEST_F(HostileUser, OnASeatHoldsUpNobody) {
   std::string bytes;
   EXPECT_EQ(reader.pull(reader.find("key"), bytes), 0);
   EXPECT_EQ(impostor.exit_code(), 0) << "2: a member has told it something";
+}
+
+/// There, all users are one number, also this process's own: another user of the machine would pass for ours.
+TEST(UserNamespace, ThatKnowsNoUserHasNoExchanges) {
+  constexpr int kNoNamespaces = 100;
+  const std::string name = exchange_name(155);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    if (::unshare(CLONE_NEWUSER) != 0) {
+      ::_exit(kNoNamespaces);
+    }
+    shmemx_exchange_t* exchange = nullptr;
+    const int result = shmemx_exchange_open(name.c_str(), nullptr, &exchange);
+    const bool is_named = std::strstr(shmemx_error_text(), "stands for all users that are unknown") != nullptr;
+    ::_exit(base::is_this_user(::geteuid()) ? 1 : result != -EACCES ? 2 : is_named ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespaces) {
+    GTEST_SKIP() << "this machine lets nobody make a user namespace";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(HostileUser, WithTheNumberOfUnknownUsersIsAUserWhereAllAreKnown) {
+  OtherUser nobody([] { return base::is_this_user(::geteuid()) && !base::is_this_user(0) ? 0 : 1; });
+  EXPECT_EQ(nobody.exit_code(), 0);
 }
 
 }  // namespace

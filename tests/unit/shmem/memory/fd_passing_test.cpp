@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -148,6 +149,20 @@ TEST_F(FdPassing, DoesNotAnswerOtherUsers) {
   });
   EXPECT_THAT(texts[0], HasSubstr("PE 1 did not fetch"));
   EXPECT_THAT(texts[1], HasSubstr("belongs to another user"));
+}
+
+TEST_F(FdPassing, DoesNotServeAsTheUserThatStandsForAllUnknownOnes) {
+  const auto texts = in_processes(1, [&](int /*pe*/) -> std::string {
+    if (::unshare(CLONE_NEWUSER) != 0) {
+      return "no user namespaces";
+    }
+    const auto server = FdServer::open();
+    return server ? "opened" : server.error().text;
+  });
+  if (texts[0] == "no user namespaces") {
+    GTEST_SKIP() << "this machine lets nobody make a user namespace";
+  }
+  EXPECT_THAT(texts[0], HasSubstr("stands for all users that are unknown"));
 }
 
 TEST_F(FdPassing, NamesPesThatDoNotCome) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/user.hpp"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+
+namespace base {
+namespace {
+
+/// Nothing can be read without /proc: then this is the kernel's default.
+uid_t unknown_user() {
+  std::ifstream file("/proc/sys/kernel/overflowuid");
+  uid_t number = 0;
+  return file >> number ? number : 65534;
+}
+
+/// As on a machine without user namespaces.
+bool knows_all_users() {
+  std::ifstream file("/proc/self/uid_map");
+  std::uint64_t first = 1;
+  std::uint64_t outside = 1;
+  std::uint64_t count = 0;
+  return file >> first >> outside >> count && first == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+}  // namespace
+
+bool is_user_unknown() {
+  return ::geteuid() == unknown_user() && !knows_all_users();
+}
+
+bool is_this_user(uid_t other) {
+  return other == ::geteuid() && !is_user_unknown();
+}
+
+}  // namespace base
