@@ -83,7 +83,7 @@ std::string read_teams(std::istream& words, RowTeams& teams, bool may_be_nodes) 
   std::string load;
   std::string pes;
   words >> load >> pes;
-  teams.oversubscribed = load == "oversubscribed" || load == "crowded";
+  teams.oversubscribed = load == "oversubscribed";
   teams.nodes = may_be_nodes && load == "nodes";
   if (load != "alone" && !teams.oversubscribed && !teams.nodes) {
     return fmt::format("\"{}\" is neither alone nor oversubscribed{}", load, may_be_nodes ? ", nor nodes" : "");
@@ -99,7 +99,6 @@ std::string read_teams(std::istream& words, RowTeams& teams, bool may_be_nodes) 
 /// NAME=VALUE at the end of a row.
 struct Parameter {
   std::string_view name;
-  std::string_view old_name;
   std::function<bool(std::string_view value)> set;  // false: the value is wrong
   std::string expected;                             // the allowed values, for messages
 };
@@ -110,9 +109,7 @@ std::string read_parameters(std::istream& words, const std::array<Parameter, 2>&
     const auto equals = word.find('=');
     const auto name = std::string_view(word).substr(0, equals);
     const auto value = equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
-    const auto* const found = std::ranges::find_if(known, [name](const Parameter& parameter) {
-      return name == parameter.name || (name == parameter.old_name && !name.empty());
-    });
+    const auto* const found = std::ranges::find(known, name, &Parameter::name);
     if (found == known.end()) {
       return fmt::format("\"{}\" is neither {}=N nor {}=N", word, known[0].name, known[1].name);
     }
@@ -145,11 +142,9 @@ std::string read_row(const std::string& text, TuningRow& row) {
   }
   row.algorithm = *found;
   return read_parameters(words, {Parameter{.name = "radix",
-                                           .old_name = "",
                                            .set = number_setter(row.radix, 2, kMostRadix),
                                            .expected = fmt::format("N with N from 2 to {}", kMostRadix)},
                                  Parameter{.name = "group",
-                                           .old_name = "",
                                            .set = number_setter(row.group, 0, std::numeric_limits<int>::max()),
                                            .expected = "N with N from 0"}});
 }
@@ -177,14 +172,10 @@ std::string read_row(const std::string& text, CollectiveRow& row) {
     row.limits.scatter_allgather = least.value_or(kNever);
     return least.has_value();
   };
-  return read_parameters(words, {Parameter{.name = "eager",
-                                           .old_name = "carried",
-                                           .set = set_eager,
-                                           .expected = fmt::format("N with N from 0 to {}", kEagerLimit)},
-                                 Parameter{.name = "scatter-allgather",
-                                           .old_name = "split",
-                                           .set = set_scatter_allgather,
-                                           .expected = "BYTES or never"}});
+  return read_parameters(
+      words,
+      {Parameter{.name = "eager", .set = set_eager, .expected = fmt::format("N with N from 0 to {}", kEagerLimit)},
+       Parameter{.name = "scatter-allgather", .set = set_scatter_allgather, .expected = "BYTES or never"}});
 }
 
 bool serves_all(const std::vector<TuningRow>& rows, bool oversubscribed) {

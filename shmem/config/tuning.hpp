@@ -13,8 +13,7 @@
 //   broadcast  alone           *  eager=96
 //   reduce     oversubscribed  *  eager=0 scatter-allgather=2049
 //
-// The first row that fits counts. "#" begins a comment; empty lines are skipped. Tables of older versions have crowded,
-// carried and split instead of oversubscribed, eager and scatter-allgather; both are accepted.
+// The first row that fits counts. "#" begins a comment; empty lines are skipped.
 //
 // Barriers: rows for "alone" and for "oversubscribed" both end with one for teams of any size, "*". radix=2..8 and
 // group=N replace SHMEM_BARRIER_RADIX and SHMEM_BARRIER_GROUP. In a team on several nodes, these rows are for the PEs

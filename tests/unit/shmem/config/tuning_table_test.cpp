@@ -161,19 +161,6 @@ TEST(CollectiveTable, ChoosesTheFirstLineThatFits) {
   EXPECT_EQ(limits(table, Collective::kBroadcast, 8, false).eager, 0U);
 }
 
-TEST(TuningTables, AcceptTheWordsOfOlderVersions) {
-  const auto collectives =
-      CollectiveTable::parse(std::string(shmem::kCollectiveFormat) +
-                                 "\nreduce alone 4 carried=64 split=4096\nreduce crowded * split=never",
-                             "old")
-          .value();
-  EXPECT_EQ(to_string(collectives.rows()[0]), "reduce     alone           4    eager=64 scatter-allgather=4096");
-  EXPECT_EQ(to_string(collectives.rows()[1]), "reduce     oversubscribed  *    eager=0");
-  const auto barriers =
-      TuningTable::parse(std::string(shmem::kTuningFormat) + "\nalone * basic\ncrowded * npu_v1", "old").value();
-  EXPECT_EQ(barriers.choose(2, true).algorithm, Algorithm::kNpuV1);
-}
-
 TEST(CollectiveTable, CanBeReadBackAndTheBuiltInOneCoversAllCases) {
   const auto table = CollectiveTable::built_in();
   std::string text = std::string(shmem::kCollectiveFormat) + "\n";
