@@ -8,9 +8,10 @@
 /* NOLINTBEGIN(modernize-use-nullptr): these are C. */
 #include "aclshmem_types.h"
 
-/* ---- Waiting for words of this PE, and testing them ----
+/* ---- Waiting for words, and testing them ----
  *
- * The words are symmetric and aligned. Elements whose status is not 0 are skipped, none if `status` is NULL. _vector:
+ * The words are symmetric and aligned: this PE's, or, by the address that aclshmem_ptr gives, those of another PE of this
+ * node, which a wait looks at once in a millisecond. Elements whose status is not 0 are skipped, none if `status` is NULL. _vector:
  * a value for each element. *result becomes 1 or 0; the index of an element, or SIZE_MAX; or a number of elements,
  * whose indices are in `indices`. A wait for no elements ends at once.
  *
@@ -21,14 +22,14 @@ ACLSHMEM_INLINE size_t aclshmemi_wait(const char* call, int type, void* ivars, s
                                       size_t* indices) SHMEM_NOEXCEPT {
   const shmemx_elements_t elements = {call, ivars, type, nelems, status, cmp, values, value_for_each};
   shmemx_await_default_stream();
-  return shmemx_wait_elements(&elements, which, indices);
+  return shmemx_wait_elements(&elements, which | SHMEMX_MAPPED, indices);
 }
 ACLSHMEM_INLINE size_t aclshmemi_test(const char* call, int type, void* ivars, size_t nelems, const int* status,
                                       int cmp, const void* values, int value_for_each, int which,
                                       size_t* indices) SHMEM_NOEXCEPT {
   const shmemx_elements_t elements = {call, ivars, type, nelems, status, cmp, values, value_for_each};
   shmemx_await_default_stream();
-  return shmemx_test_elements(&elements, which, indices);
+  return shmemx_test_elements(&elements, which | SHMEMX_MAPPED, indices);
 }
 
 /* Wait until the word is not `value`; until it, or all of them, satisfy the comparison. */

@@ -24,7 +24,7 @@ std::size_t random_below(std::size_t count) {
 template <typename T>
 class Elements {
  public:
-  Elements(const Runtime& runtime, const shmemx_elements_t& given)
+  Elements(const Runtime& runtime, const shmemx_elements_t& given, bool may_be_mapped)
       : runtime_(runtime),
         given_(given),
         first_(static_cast<T*>(given.elements)),
@@ -48,9 +48,16 @@ class Elements {
                    values_ == nullptr ? "no value to compare with is given"
                                       : fmt::format("{} elements are too many", given.count));
     }
-    // Elements are what other PEs write to.
-    api::remote(runtime, given.call, first_, given.count * sizeof(T), runtime.my_pe());
+    const std::size_t bytes = given.count * sizeof(T);
+    if (may_be_mapped) {
+      whose_ = api::words_at(runtime.job(), first_, bytes);
+    }
+    if (whose_ == api::WordsOf::kThisPe) {  // elements are what other PEs write to
+      api::remote(runtime, given.call, first_, bytes, runtime.my_pe());
+    }
   }
+
+  [[nodiscard]] api::WordsOf whose() const { return whose_; }
 
   [[nodiscard]] bool excluded(std::size_t i) const { return given_.status != nullptr && given_.status[i] != 0; }
   [[nodiscard]] bool met(std::size_t i) const { return api::compare(value(i), given_.cmp, with(i)); }
@@ -127,6 +134,7 @@ class Elements {
   T* first_;
   const T* values_;
   bool aligned_ = true;
+  api::WordsOf whose_ = api::WordsOf::kThisPe;
 };
 
 template <typename T>
@@ -143,7 +151,8 @@ std::size_t look(const Elements<T>& elements, int which, std::size_t* indices) {
 
 template <typename T>
 std::size_t wait(const Runtime& runtime, const shmemx_elements_t& given, int which, std::size_t* indices) {
-  const Elements<T> elements(runtime, given);
+  const Elements<T> elements(runtime, given, (which & SHMEMX_MAPPED) != 0);
+  which &= ~SHMEMX_MAPPED;
   const std::size_t nothing = which == SHMEMX_ANY ? SIZE_MAX : 0;
   if (elements.empty()) {
     return which == SHMEMX_ALL ? 1 : nothing;
@@ -151,14 +160,14 @@ std::size_t wait(const Runtime& runtime, const shmemx_elements_t& given, int whi
   std::size_t seen = nothing;
   api::wait_here(
       runtime, given.call, [&] { return (seen = look(elements, which, indices)) != nothing; },
-      [&] { return elements.describe(); });
+      [&] { return elements.describe(); }, {}, elements.whose());
   return seen;
 }
 
 template <typename T>
 std::size_t test(const Runtime& runtime, const shmemx_elements_t& given, int which, std::size_t* indices) {
   runtime.job().policy.advance();  // the awaited word may come over the network
-  return look(Elements<T>(runtime, given), which, indices);
+  return look(Elements<T>(runtime, given, (which & SHMEMX_MAPPED) != 0), which & ~SHMEMX_MAPPED, indices);
 }
 
 /// Calls `act` with a value of that type.
@@ -190,6 +199,7 @@ std::size_t with_type(const Runtime& runtime, const shmemx_elements_t& given, Ac
 
 const Runtime& checked(const shmemx_elements_t* given, int which, const std::size_t* indices) {
   const Runtime& runtime = api::running(given->call);
+  which &= ~SHMEMX_MAPPED;
   if (which != SHMEMX_ALL && which != SHMEMX_ANY && which != SHMEMX_SOME) {
     api::end_job(runtime, given->call, "{} is not one of SHMEMX_ALL, SHMEMX_ANY, SHMEMX_SOME", which);
   }

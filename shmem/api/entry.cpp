@@ -38,13 +38,10 @@ std::string who() {
 
 /// More about an address that is not symmetric.
 std::string whose(const Runtime& runtime, const void* address) {
-  const NodeMemory& memory = runtime.job().memory;
-  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.heap(0));
-  const std::size_t number = offset / memory.heap_size();
   const Job& job = runtime.job();
-  if (number < static_cast<std::size_t>(job.size) && number != static_cast<std::size_t>(job.me)) {
+  if (const int number = job.other_heap_with(address, 1); number >= 0) {
     return fmt::format("; {} is what shmem_ptr gives for PE {}: give the address that this PE has for the object",
-                       address, job.nodes.world(static_cast<int>(number)));
+                       address, job.nodes.world(number));
   }
   return fmt::format("; the address is {}", address);
 }

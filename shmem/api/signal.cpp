@@ -93,15 +93,20 @@ T fetch(const T* mine) {
   return std::atomic_ref<T>(*const_cast<T*>(mine)).load(std::memory_order_acquire);
 }
 
+/// `whose`: kAnotherPe only if the word is in the heap of one.
 template <typename T>
-T wait_until(const char* call, T* mine, int cmp, T with) {
+T wait_until(const char* call, T* word, int cmp, T with, api::WordsOf whose = api::WordsOf::kThisPe) {
   const shmem::Runtime& runtime = api::running(call);
   api::check_cmp(runtime, call, cmp);
+  api::check_aligned(runtime, call, word);
   // Also checks that another PE could signal at this address.
-  const auto signal = remote_signal(api::Peer({runtime, call, runtime.my_pe()}), mine);
+  const auto signal = whose == api::WordsOf::kAnotherPe
+                          ? std::atomic_ref<T>(*word)
+                          : remote_signal(api::Peer({runtime, call, runtime.my_pe()}), word);
   T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
-  api::wait_here(runtime, call, reached, [&] { return api::unmet(runtime, mine, value, cmp, with); });
+  api::wait_here(
+      runtime, call, reached, [&] { return api::unmet(runtime, word, value, cmp, with); }, {}, whose);
   return value;
 }
 
@@ -177,7 +182,8 @@ SHMEM_CATCH(void)
 
 int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept try {
   shmemx_await_default_stream();
-  return wait_until(call, sig_addr, cmp, cmp_value);
+  return wait_until(call, sig_addr, cmp, cmp_value,
+                    api::words_at(api::running(call).job(), sig_addr, sizeof *sig_addr));
 }
 SHMEM_CATCH(int32_t)
 }

@@ -208,7 +208,10 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
   Runtime& runtime = api::running(kCall);
   api::check_cmp(runtime, kCall, cmp);
   api::check_aligned(runtime, kCall, sig_addr);
-  api::remote(runtime, kCall, sig_addr, sizeof *sig_addr, runtime.my_pe());
+  const api::WordsOf whose = api::words_at(runtime.job(), sig_addr, sizeof *sig_addr);
+  if (whose == api::WordsOf::kThisPe) {
+    api::remote(runtime, kCall, sig_addr, sizeof *sig_addr, runtime.my_pe());
+  }
   api::give_to_stream(kCall, stream, [=, &runtime] {
     const std::atomic_ref<int32_t> word(*sig_addr);
     api::WordMonitor monitor(runtime, kCall, nullptr, [&] {
@@ -216,7 +219,8 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
     });
     // Acquire: puts before the signal are visible to the work after this.
     const auto reached = [&] { return api::compare(word.load(std::memory_order_acquire), cmp, cmp_value); };
-    const std::errc error = shmem::wait_parked(runtime.job(), reached, [&monitor] { return monitor(); });
+    const shmem::Job& job = runtime.job();
+    const std::errc error = api::wait_for_words(job, whose, job.policy, reached, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
       shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: %s", runtime.my_pe(), kCall,
                  monitor.explain(error).c_str());

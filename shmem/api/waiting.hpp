@@ -92,17 +92,34 @@ class WordMonitor final : public WaitMonitor {
   std::string trouble_;
 };
 
-/// Waits until done(), which reads words of this PE that others change. On the host a failure ends the job. On a core
+/// Whose words a wait reads: this PE's, or those of another one of this node. Who changes a word wakes its PE only, so
+/// that others look at it again and again.
+enum class WordsOf { kThisPe, kAnotherPe };
+constexpr std::chrono::milliseconds kNapElsewhere{1};
+
+/// Where words are that another PE's address may name.
+inline WordsOf words_at(const Job& job, const void* address, std::size_t bytes) {
+  return job.other_heap_with(address, bytes) >= 0 ? WordsOf::kAnotherPe : WordsOf::kThisPe;
+}
+
+/// As wait_parked, or wait_polling by `policy`.
+template <std::predicate Done, std::invocable Check>
+std::errc wait_for_words(const Job& job, WordsOf whose, const WaitPolicy& policy, Done done, Check check) {
+  return whose == WordsOf::kThisPe ? wait_parked(job, done, check) : wait_polling(policy, kNapElsewhere, done, check);
+}
+
+/// Waits until done(), which reads words that others change. On the host a failure ends the job. On a core
 /// it returns false: this wait failed, with an error that the core keeps, or an earlier wait of this core did.
 /// `describe` says which condition is not met; `needs`: see DeathWatch.
 template <std::predicate Done, typename Describe>
-bool wait_here(const Runtime& runtime, const char* call, Done done, Describe describe, DeathWatch::Needs needs = {}) {
+bool wait_here(const Runtime& runtime, const char* call, Done done, Describe describe, DeathWatch::Needs needs = {},
+               WordsOf whose = WordsOf::kThisPe) {
   const Job& job = runtime.job();
   shmemx_core_t* core = current_core();
   DeathWatch deaths(std::move(needs));
   WordMonitor monitor(runtime, call, core, std::move(describe), deaths);
   if (core == nullptr) {
-    const std::errc error = wait_parked(job, done, [&monitor] { return monitor(); });
+    const std::errc error = wait_for_words(job, whose, job.policy, done, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
       const std::errc code = error == std::errc::owner_dead ? error : std::errc::invalid_argument;
       end_job(runtime, call, Error{code, monitor.explain(error)});
@@ -112,7 +129,8 @@ bool wait_here(const Runtime& runtime, const char* call, Done done, Describe des
   if (core->error != std::errc{}) {
     return false;
   }
-  const std::errc error = wait_parked(job, done, WatchedCheck(core->core.check(), monitor));
+  const std::errc error =
+      wait_for_words(job, whose, core->core.policy(), done, WatchedCheck(core->core.check(), monitor));
   if (error == std::errc{}) {
     return true;
   }

@@ -27,9 +27,8 @@ SyncWord& pool_word(const std::int32_t* word) {
 
 /// The PE of this node whose heap has the word; this PE for memory that is in none.
 int owner_of(const Job& job, const std::int32_t* word) {
-  const auto offset = reinterpret_cast<std::uintptr_t>(word) - reinterpret_cast<std::uintptr_t>(job.memory.heap(0));
-  const std::size_t pe = offset / job.memory.heap_size();
-  return pe < static_cast<std::size_t>(job.size) ? static_cast<int>(pe) : job.me;
+  const int other = job.other_heap_with(word, sizeof *word);
+  return other >= 0 ? other : job.me;
 }
 
 /// A number that only grows and may wrap around.
@@ -48,7 +47,6 @@ void check_address(const shmem::Runtime& runtime, const char* call, const std::i
 template <typename Reached, typename Check>
 std::errc wait_for(const Job& job, const std::int32_t* word, const shmem::WaitPolicy& policy, Reached reached,
                    Check check) {
-  constexpr std::chrono::milliseconds kLongestNap{1};
   if (is_in_pool(job, word)) {
     return shmem::wait_on(
         pool_word(word), policy, [&](std::uint64_t seen) { return reached(static_cast<std::uint32_t>(seen)); }, check);
@@ -59,7 +57,7 @@ std::errc wait_for(const Job& job, const std::int32_t* word, const shmem::WaitPo
   if (job.is_in_heap(word)) {
     return shmem::wait_parked(job, done, check);
   }
-  return shmem::wait_polling(policy, kLongestNap, done, check);
+  return shmem::wait_polling(policy, api::kNapElsewhere, done, check);
 }
 
 }  // namespace

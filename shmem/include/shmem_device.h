@@ -139,6 +139,9 @@ SHMEM_API int shmemx_core_flag_wait(shmemx_core_t* core, int flag) SHMEM_NOEXCEP
 #define SHMEMX_ALL 0
 #define SHMEMX_ANY 1
 #define SHMEMX_SOME 2
+/* Or'ed to these: the elements may be those of another PE of this node, by the address that shmem_ptr gives for them.
+ * Who changes them does not wake this PE, which then looks once in a millisecond. */
+#define SHMEMX_MAPPED 16
 
 /* Elements and the comparison. Nothing is kept after the call. */
 typedef struct shmemx_elements_t {

@@ -84,7 +84,8 @@ SHMEM_API void shmemx_get_staged(const char* call, void* dest, const void* sourc
 
 /* ---- Signals of 32 bits ---- */
 
-/* shmemx_signal32_op: puts before it are visible to a PE that sees the signal. And shmemx_signal32_wait_until. */
+/* shmemx_signal32_op: puts before it are visible to a PE that sees the signal. And shmemx_signal32_wait_until, also for
+ * a word of another PE of this node by the address that shmem_ptr gives (SHMEMX_MAPPED). */
 SHMEM_API void shmemx_signal32(const char* call, int32_t* sig_addr, int32_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
 SHMEM_API int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) SHMEM_NOEXCEPT;
 

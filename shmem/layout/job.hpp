@@ -86,6 +86,14 @@ struct Job {
     return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me)) <
            memory.heap_size();
   }
+  /// The other PE of this node whose heap has these bytes, as this PE addresses it (shmem_ptr); -1: none.
+  [[nodiscard]] int other_heap_with(const void* address, std::size_t bytes) const {
+    const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.heap(0));
+    const std::size_t pe = offset / memory.heap_size();
+    const bool whole = bytes <= memory.heap_size() - offset % memory.heap_size();
+    return whole && pe < static_cast<std::size_t>(size) && pe != static_cast<std::size_t>(me) ? static_cast<int>(pe)
+                                                                                              : -1;
+  }
   /// The address of `mine` in `pe`, or nothing if `mine` is not in this PE's symmetric heap, a global variable that
   /// `pe` has too, or registered memory that loads and stores reach there.
   [[nodiscard]] Place locate(const void* mine, int pe) const {

@@ -133,6 +133,33 @@ static void test_stream(shmemx_stream_t* stream) {
   aclshmem_free(ring);
 }
 
+/* Each PE counts in its own word; its right neighbour waits for that word where the memory of this node has it. */
+static void test_waits_for_words_elsewhere(void) {
+  enum { kRounds = 20 };
+  shmemx_stream_t* stream = NULL;
+  CHECK(shmemx_stream_create(&stream) == 0);
+  int32_t* const theirs = (int32_t*)aclshmem_ptr(signal_word, left());
+  CHECK(theirs != NULL);
+  *signal_word = 0;
+  aclshmem_barrier_all();
+  for (int32_t round = 1; round <= kRounds; ++round) {
+    shmemx_signal32_set(signal_word, round, aclshmem_my_pe());
+    if (round % 3 == 0) {
+      CHECK(aclshmem_signal_wait_until(theirs, ACLSHMEM_CMP_GE, round) >= round);
+    } else if (round % 3 == 1) {
+      aclshmem_int32_wait_until_all(theirs, 1, NULL, ACLSHMEM_CMP_GE, round);
+    } else {
+      aclshmemx_signal_wait_until_on_stream(theirs, ACLSHMEM_CMP_GE, round, stream);
+      CHECK(shmemx_stream_synchronize(stream) == 0);
+    }
+    int reached = 0;
+    aclshmem_int32_test_all(theirs, 1, NULL, ACLSHMEM_CMP_GE, round, &reached);
+    CHECK(reached == 1);
+  }
+  shmemx_stream_destroy(stream);
+  aclshmem_barrier_all();
+}
+
 /* Collective calls of the host run after those of stream NULL, although the host does not wait for the stream. */
 static void test_collectives_behind_stream(void) {
   for (int i = 0; i < 50; ++i) {
@@ -164,6 +191,7 @@ PE_PART(sync) {
   test_signals_mem(dest, source);
 #define RUN_WAITS(NAME, T, TYPE) test_waits_##NAME(dest);
   ACLSHMEM_WAIT_TYPES(RUN_WAITS)
+  test_waits_for_words_elsewhere();
   test_collectives_behind_stream();
   test_stream(NULL);
   CHECK(shmemx_stream_create(&stream) == 0);
