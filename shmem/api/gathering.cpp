@@ -102,6 +102,15 @@ void clear_number(const ActiveSet& set) {
 }
 
 Result<void> WordBarrier::sync() {
+  // Relaxed: only this PE changes this word, which is 0 outside of a barrier. Open MPI's header says -1.
+  if (const long first = std::atomic_ref(psync_[kActiveSetProgress]).load(std::memory_order_relaxed); first < 0) {
+    return shmem::fail(
+        std::errc::invalid_argument,
+        fmt::format(
+            "its pSync begins with {}, not with SHMEM_SYNC_VALUE, {}: was the program compiled with the shmem.h "
+            "of another library?",
+            first, SHMEM_SYNC_VALUE));
+  }
   ActiveSetMonitor monitor(job_, here_, psync_, name_);
   const std::errc error = active_set_sync(job_, here_, psync_, [&monitor] { return monitor(); });
   return error == std::errc{} ? Result<void>() : shmem::fail(error, monitor.explain(error));

@@ -30,6 +30,15 @@ void check_alignment(const char* call, std::size_t alignment, std::size_t size) 
   }
 }
 
+/// A block at such an address, or NULL.
+shmem::Result<void*> align(const char* call, std::size_t alignment, std::size_t size) {
+  if (alignment == 0) {
+    return shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: the alignment is 0", call));
+  }
+  check_alignment(call, alignment, size);
+  return heap(call, size != 0).align(alignment, size);
+}
+
 /// The result of a routine that returns NULL for wrong arguments or lack of memory. After any other error the barrier
 /// did not take place and no later call can be relied on: ends the job. All PEs lack the memory together, so one of
 /// them prints it.
@@ -70,11 +79,10 @@ void release(const char* call, void* ptr) {
 #define SHMEM_ALLOCATES(ROUTINE, name, call, parameters, acts, ...)                                  \
   ROUTINE(void*, name, parameters) try { return block_or_null(call, heap(call, acts).__VA_ARGS__); } \
   SHMEM_CATCH(void*)
-#define SHMEM_ALIGNS(ROUTINE, name, call)                                     \
-  ROUTINE(void*, name, (size_t alignment, size_t size)) try {                 \
-    check_alignment(call, alignment, size);                                   \
-    return block_or_null(call, heap(call, size != 0).align(alignment, size)); \
-  }                                                                           \
+#define SHMEM_ALIGNS(ROUTINE, name, call)                     \
+  ROUTINE(void*, name, (size_t alignment, size_t size)) try { \
+    return block_or_null(call, align(call, alignment, size)); \
+  }                                                           \
   SHMEM_CATCH(void*)
 SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc, "shmem_malloc", (size_t size), size != 0, malloc(size))
 SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc_with_hints, "shmem_malloc_with_hints", (size_t size, long hints), size != 0,

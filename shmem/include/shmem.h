@@ -59,6 +59,8 @@ extern "C" {
 #define SHMEM_MINOR_VERSION 6
 #define SHMEM_MAX_NAME_LEN 256
 #define SHMEM_VENDOR_STRING "libshmem"
+/* Not in OpenSHMEM: for programs that ask the preprocessor whose header this is. */
+#define SHMEM_LIBSHMEM 1
 
 #define SHMEM_THREAD_SINGLE 0
 #define SHMEM_THREAD_FUNNELED 1
@@ -158,7 +160,7 @@ SHMEM_DECLARE(void*, malloc_with_hints, (size_t size, long hints))
 /* count * size bytes, zero. NULL, with a message, on overflow. */
 SHMEM_DECLARE(void*, calloc, (size_t count, size_t size))
 /* The block begins at a multiple of `alignment`, a power of two not larger than the heap; else NULL, with a message.
- * Any other number is rounded up to a power of two, with a warning. */
+ * 0: NULL, with a message. Any other number is rounded up to a power of two, with a warning. */
 SHMEM_DECLARE(void*, align, (size_t alignment, size_t size))
 /* Changes the block to `size` bytes, in place if possible; else copies the contents that fit to another block, aligned
  * as shmem_malloc's, and makes a second barrier. As shmem_malloc if `ptr` is NULL; as shmem_free, returning NULL, if

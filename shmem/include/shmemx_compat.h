@@ -26,12 +26,12 @@ SHMEM_API double shmemx_wtime(void) SHMEM_NOEXCEPT;
 
 #define shmemx_pcontrol shmem_pcontrol
 
-SHMEM_ALIAS void shmemx_signal_set(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT {
-  shmem_signal_set(sig_addr, signal, pe);
-}
-SHMEM_ALIAS void shmemx_signal_add(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT {
-  shmem_signal_add(sig_addr, signal, pe);
-}
+/* A hint for shmem_malloc_with_hints, without effect: the call is a barrier all the same. */
+#define SHMEMX_MALLOC_NO_BARRIER 4L
+
+/* Also with a context as the first argument, in C11 and C++. */
+#define shmemx_signal_set shmem_signal_set
+#define shmemx_signal_add shmem_signal_add
 SHMEM_ALIAS void shmemx_ctx_signal_set(shmem_ctx_t ctx, uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT {
   shmem_ctx_signal_set(ctx, sig_addr, signal, pe);
 }

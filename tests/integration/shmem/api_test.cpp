@@ -97,6 +97,12 @@ INSTANTIATE_TEST_SUITE_P(
       return name + std::to_string(test.index);
     });
 
+TEST(ActiveSets, NameTheWordsOfAnotherLibrarysHeader) {
+  const auto job = run_pes(2, "off", {"shmem_pes", "wrong", "set-words"}, {}, Seconds{60});
+  EXPECT_NE(job.exit.code, 0) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("shmem_int_sum_to_all: its pSync begins with -1, not with SHMEM_SYNC_VALUE, 0"));
+}
+
 TEST(Waits, EndTheJobAfterTheTimeout) {
   for (const auto& [mistake, message] :
        {std::pair{"set-alone",

@@ -100,6 +100,16 @@ Ending sum_of_a_set_without_3() {
   return {};
 }
 
+/// Open MPI's header has another value for words of pSync.
+Ending sum_with_words_of_another_header() {
+  static long psync[SHMEM_REDUCE_SYNC_SIZE];
+  static int sum = 0, one = 1, work[SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1] = {};
+  std::fill(std::begin(psync), std::end(psync), -1L);
+  shmem_barrier_all();
+  shmem_int_sum_to_all(&sum, &one, 1, 0, 0, shmem_n_pes(), work, psync);
+  return {};
+}
+
 Ending wait_alone(Words& words) {
   if (me() == 1) {
     shmem_signal_wait_until(words.block, SHMEM_CMP_GE, 5);
@@ -223,6 +233,7 @@ constexpr Mistake kMistakes[] = {
     SHMEM_TEST_FUNCTION("set-alone", barrier_of_a_set_alone()),
     SHMEM_TEST_FUNCTION("set-without-3-in-barrier", barrier_of_a_set_without_3()),
     SHMEM_TEST_FUNCTION("set-without-3-in-sum", sum_of_a_set_without_3()),
+    SHMEM_TEST_FUNCTION("set-words", sum_with_words_of_another_header()),
     SHMEM_TEST_FUNCTION("wait-alone", wait_alone(words)),
     SHMEM_TEST_FUNCTION("wait-alone-in-array", wait_alone_in_an_array()),
     SHMEM_TEST_FUNCTION("wait-alone-on-core", wait_alone_on_a_core(words)),

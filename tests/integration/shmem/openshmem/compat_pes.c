@@ -46,6 +46,13 @@ static void test_signals(void) {
   shmemx_ctx_signal_set(SHMEM_CTX_DEFAULT, &last, 6, right());
   shmem_signal_wait_until(&last, SHMEM_CMP_EQ, 6);
   shmem_barrier_all();
+  shmemx_signal_set(SHMEM_CTX_DEFAULT, &last, 7, right());
+  shmemx_signal_add(SHMEM_CTX_DEFAULT, &last, 1, right());
+  shmem_signal_wait_until(&last, SHMEM_CMP_EQ, 8);
+  void* const block = shmem_malloc_with_hints(64, SHMEMX_MALLOC_NO_BARRIER | SHMEM_MALLOC_SIGNAL_REMOTE);
+  CHECK(block != NULL);
+  shmem_free(block);
+  shmem_barrier_all();
 }
 
 /* Blocks of 2 of every 3 elements; PUT and GET are named as the type or the size is. */

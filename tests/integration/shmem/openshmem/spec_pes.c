@@ -38,6 +38,7 @@ static void test_nothing_to_allocate(void) {
   if (me == pes - 1) {
     CHECK(shmem_malloc(0) == NULL && shmem_malloc_with_hints(0, SHMEM_MALLOC_ATOMICS_REMOTE) == NULL);
     CHECK(shmem_calloc(0, 8) == NULL && shmem_calloc(8, 0) == NULL && shmem_align(64, 0) == NULL);
+    CHECK(shmem_align(0, 8) == NULL);
     CHECK(shmem_realloc(NULL, 0) == NULL && shmalloc(0) == NULL && shrealloc(NULL, 0) == NULL);
     CHECK(shmemalign(64, 0) == NULL);
     shmem_free(NULL);
