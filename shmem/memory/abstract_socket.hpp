@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "base/random_name.hpp"
+#include "base/user.hpp"
+#include "shmem/result.hpp"
 
 namespace shmem {
 
@@ -26,5 +28,15 @@ struct AbstractSocket {
   sockaddr_un socket{};
   socklen_t size = 0;
 };
+
+/// An Error if this process cannot tell PEs from processes of other users.
+inline Result<void> check_user_is_known() {
+  if (!base::is_user_unknown()) {
+    return {};
+  }
+  return fail(std::errc::permission_denied,
+              "cannot make a Unix socket for the node's PEs: this user's number stands for all users that are unknown "
+              "in the user namespace, so that PEs cannot be told from their processes; use another user");
+}
 
 }  // namespace shmem

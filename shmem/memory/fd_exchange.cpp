@@ -187,6 +187,9 @@ class FdExchange::Round {
 };
 
 Result<FdExchange> FdExchange::open() {
+  if (auto known = check_user_is_known(); !known) {
+    return known.error();
+  }
   const auto name = base::random_name();
   const auto secret = base::random_name();
   if (!name || !secret) {

@@ -135,10 +135,8 @@ std::vector<int> missing(const std::vector<bool>& served) {
 }  // namespace
 
 Result<FdServer> FdServer::open() {
-  if (base::is_user_unknown()) {
-    return fail(std::errc::permission_denied,
-                "cannot make a Unix socket for the node's PEs: this user's number stands for all users that are "
-                "unknown in the user namespace, so that PEs cannot be told from their processes; use another user");
+  if (auto known = check_user_is_known(); !known) {
+    return known.error();
   }
   const auto name = base::random_name();
   if (!name) {
