@@ -164,6 +164,30 @@ TEST_F(DebugRegion, ForgesStaleAndFutureArrivals) {
   EXPECT_EQ(other_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_PROTOCOL));
 }
 
+// Uapi rule 34: what a port reads and writes, its error word and its interrupt go another way than its arrivals.
+TEST_F(DebugRegion, LeavesAPortWithoutALinkItsRegistersAndCommands) {
+  const auto group = barrier(4);
+  const auto event = raw::make_eventfd();
+  const std::array<int, 1> events{event.get()};
+  other_.arm(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR, events);
+  set(GBA_DEBUG_PORT, 1);
+  ASSERT_EQ(inject(GBA_INJECT_LINK_DOWN), 0U);
+  EXPECT_EQ(other_.wait_flag(group, 0),
+            GBA_FIELD_PUT(GBA_FLAG_ERROR, 1) | GBA_FIELD_PUT(GBA_FLAG_CODE, GBA_ERROR_LINK_DOWN) | 4U);
+  EXPECT_GE(raw::wait_event(event.get()), 1U);
+  EXPECT_EQ(GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, other_.read(GBA_GROUP_BASE(group.id) + GBA_GROUP_ERROR_CODE)), 1U);
+  EXPECT_EQ(other_.command(GBA_CMD_LEAVE, group.id), unsigned{GBA_CMD_OK});
+  const auto mine = other_.make_group(1);
+  other_.join(mine, 0);
+  other_.arrive(mine, 0, 1);
+  other_.kick();
+  EXPECT_EQ(other_.read(GBA_REG_FAULT), 0U) << "an arrival is lost without a fault";
+  EXPECT_EQ(other_.flag(mine), 0U);
+  ASSERT_EQ(inject(GBA_INJECT_LINK_UP), 0U);
+  other_.arrive(mine, 0, 1);
+  EXPECT_EQ(other_.wait_flag(mine, 0), 1U) << "the group was enabled when the link was down already";
+}
+
 TEST_F(DebugRegion, TakesALinkDownAndUp) {
   const auto group = barrier();
   const auto event = raw::make_eventfd();

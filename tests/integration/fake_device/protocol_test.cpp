@@ -281,6 +281,32 @@ TEST_F(Protocol, FunctionLevelResetThroughConfigSpaceIsALeave) {
   EXPECT_EQ(port.read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "decoding is kept";
 }
 
+// Uapi rule 1.
+TEST_F(Protocol, AccessesOfNoBytesDoNothing) {
+  Port port(path());
+  for (const std::uint64_t offset : {std::uint64_t{GBA_REG_CAPS}, std::uint64_t{GBA_REG_CMD} + 1}) {
+    const vfio_user_region_access access{.offset = offset, .region = GBA_REGION_CONTROL, .count = 0};
+    const auto read = port.client().call(VFIO_USER_REGION_READ, bytes_of(access));
+    EXPECT_EQ(read.error(), 0);
+    EXPECT_EQ(read.payload.size(), sizeof access);
+    EXPECT_EQ(port.client().call(VFIO_USER_REGION_WRITE, bytes_of(access)).error(), 0);
+  }
+  EXPECT_EQ(port.read(GBA_REG_FAULT), 0U);
+}
+
+// Uapi rule 1: the device does not join what was split on its way.
+TEST_F(Protocol, HalvesOfARegisterAreAccessesOfAnotherSize) {
+  Port port(path());
+  EXPECT_EQ(port.read(GBA_REG_CAPS, 4), 0U);
+  EXPECT_EQ(port.read(GBA_REG_CAPS + 4, 4), 0U);
+  EXPECT_EQ(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_BAD_ACCESS));
+  EXPECT_EQ(port.read(GBA_REG_FAULT_ADDR), GBA_REG_CAPS);
+  port.write(GBA_REG_CMD, GBA_CMD_ALLOC, 4);
+  port.write(GBA_REG_CMD + 4, 0, 4);
+  EXPECT_EQ(port.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, port.result()), 0U) << "the halves were no command";
+}
+
 TEST_F(Protocol, UnknownCommandsAreRefusedAndTheConnectionStays) {
   Port port(path());
   for (const std::uint16_t command : std::array<std::uint16_t, 6>{0, 11, 12, 14, 19, 0xffff}) {

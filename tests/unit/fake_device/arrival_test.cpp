@@ -35,7 +35,43 @@ TEST(Arrival, RepeatedInItsRoundHasNoEffect) {
   EXPECT_EQ(device.group_read(group, GBA_GROUP_ARRIVAL_COUNT, 4), 1U);
 }
 
-TEST(Arrival, ThatIsStaleIsAnsweredAgainToThatMemberOnly) {
+// Uapi rule 11: it counts like every other member.
+TEST(Arrival, OfAllButAMemberThatNoPortHasJoinedAsLeavesTheRoundOpen) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 3);
+  device.control(0, group, Device::kRunning);
+  device.join(0, group, 0);
+  device.join(1, group, 1);
+  device.group_write(0, group, GBA_GROUP_TIMEOUT, 500);
+  device.effects.take();
+  device.arrive(group, 0, 1, false, 100);
+  device.arrive(group, 1, 1, false, 200);
+  EXPECT_THAT(device.effects.take(), IsEmpty());
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_ARRIVED_MASK), 0b011U);
+  device.join(2, group, 2);
+  device.arrive(group, 2, 1, false, 300);
+  EXPECT_EQ(device.sequence(group), 1U) << "it has joined late";
+  device.command(2, GBA_CMD_LEAVE, group);
+}
+
+TEST(Arrival, OfAMemberThatNoPortHasJoinedAsIsMissingAtTheTimeout) {  // uapi rules 11, 16 and 22
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 2);
+  device.control(0, group, Device::kRunning);
+  device.join(0, group, 0);
+  device.group_write(0, group, GBA_GROUP_TIMEOUT, 500);
+  device.effects.take();
+  device.arrive(group, 0, 1, false, 100);
+  device.model.expire(599);
+  EXPECT_THAT(device.effects.take(), IsEmpty()) << "no round ends early";
+  device.model.expire(600);
+  EXPECT_EQ(device.error_member(group), 1U);
+  EXPECT_THAT(device.effects.events, Contains(store(0, group, error_word(GBA_ERROR_TIMEOUT, 0))));
+}
+
+TEST(Arrival, ThatIsStaleIsAnsweredAgainToThatMemberOnly) {  // uapi rule 12
   Device device;
   const unsigned group = device.barrier(2, 5);
   for (const std::uint64_t sequence : {5U, 4U, 1U}) {
