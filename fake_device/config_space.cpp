@@ -69,8 +69,10 @@ void ConfigSpace::add_express() {
   put(at(PCI_CAP_LIST_ID), 1, PCI_CAP_ID_EXP);
   put(at(PCI_EXP_FLAGS), 2, kExpressVersion | PCI_EXP_TYPE_ENDPOINT << 4);
   put(at(PCI_EXP_DEVCAP), 4, PCI_EXP_DEVCAP_RBER | PCI_EXP_DEVCAP_FLR);
-  put(at(PCI_EXP_DEVCTL), 2, PCI_EXP_DEVCTL_RELAX_EN | PCI_EXP_DEVCTL_NOSNOOP_EN | PCI_EXP_DEVCTL_READRQ_512B);
-  put_writable(at(PCI_EXP_DEVCTL), 2, 0xffffU & ~unsigned{PCI_EXP_DEVCTL_BCR_FLR});
+  // Uapi rule 20: a device that sends nothing with these attributes has no bits that allow them.
+  constexpr unsigned kFixed = PCI_EXP_DEVCTL_RELAX_EN | PCI_EXP_DEVCTL_NOSNOOP_EN | PCI_EXP_DEVCTL_BCR_FLR;
+  put(at(PCI_EXP_DEVCTL), 2, PCI_EXP_DEVCTL_READRQ_512B);
+  put_writable(at(PCI_EXP_DEVCTL), 2, 0xffffU & ~kFixed);
   put(at(PCI_EXP_LNKCAP), 4, kLink);
   put(at(PCI_EXP_LNKSTA), 2, kLink);
 }

@@ -281,6 +281,19 @@ TEST_F(Protocol, FunctionLevelResetThroughConfigSpaceIsALeave) {
   EXPECT_EQ(port.read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "decoding is kept";
 }
 
+// Uapi rule 20: a flag store never has these attributes, so nothing can allow them.
+TEST_F(Protocol, RelaxedOrderingAndNoSnoopCannotBeEnabled) {
+  constexpr std::uint64_t kControl = 0x60 + 8;
+  constexpr std::uint64_t kRelaxedOrdering = 1U << 4;
+  constexpr std::uint64_t kNoSnoop = 1U << 11;
+  constexpr std::uint64_t kErrorReports = 0xf;
+  Port port(path());
+  const auto before = port.read(kControl, 2, GBA_REGION_CONFIG);
+  EXPECT_EQ(before & (kRelaxedOrdering | kNoSnoop), 0U);
+  EXPECT_EQ(port.write(kControl, before | kRelaxedOrdering | kNoSnoop | kErrorReports, 2, GBA_REGION_CONFIG), 0);
+  EXPECT_EQ(port.read(kControl, 2, GBA_REGION_CONFIG), before | kErrorReports);
+}
+
 // Uapi rule 1.
 TEST_F(Protocol, AccessesOfNoBytesDoNothing) {
   Port port(path());
