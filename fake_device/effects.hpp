@@ -41,6 +41,8 @@ class Effects {
   virtual void opened(unsigned group, bool open) = 0;
   /// The port is a member no more.
   virtual void left(unsigned port, unsigned group) = 0;
+  /// When the command that the port writes now is done; 0: at once.
+  virtual Time command_done(unsigned /*port*/) { return 0; }
   /// A number that cannot be guessed.
   virtual std::uint32_t random_key() = 0;
 

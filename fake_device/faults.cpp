@@ -99,6 +99,11 @@ std::optional<Injection> Faults::strike(unsigned kind, unsigned port, unsigned g
   return std::nullopt;
 }
 
+Time Faults::command_done(unsigned port) {
+  const auto slow = strike(GBA_INJECT_SLOW_COMMAND, port, 0);
+  return slow ? later(slow->time) : 0;
+}
+
 Time Faults::sample_latency() {
   if (deviation_ == 0) {
     return latency_;
@@ -141,7 +146,7 @@ void Faults::raise(unsigned port, unsigned vector) {
 
 void Faults::delay(const Delayed& operation, Time by) {
   Line& line = lines_[operation.port];
-  line.last_due = std::max(line.last_due, now_ > kNever - by ? kNever - 1 : now_ + by);
+  line.last_due = std::max(line.last_due, later(by));
   ++line.waiting;
   delayed_.emplace(std::pair(line.last_due, next_number_++), operation);
 }

@@ -62,6 +62,7 @@ class Faults final : public Effects {
   void joined(unsigned port, unsigned group) override { world_.joined(port, group); }
   void opened(unsigned group, bool open) override { world_.opened(group, open); }
   void left(unsigned port, unsigned group) override;
+  Time command_done(unsigned port) override;
   std::uint32_t random_key() override { return world_.random_key(); }
 
  private:
@@ -85,6 +86,7 @@ class Faults final : public Effects {
   /// The fault that strikes on this occasion, if there is one.
   std::optional<Injection> strike(unsigned kind, unsigned port, unsigned group);
   Time sample_latency();
+  [[nodiscard]] Time later(Time by) const { return by < kNever - 1 - now_ ? now_ + by : kNever - 1; }
   void delay(const Delayed& operation, Time by);
   bool perform(const Delayed& operation);
   void note_arrival_faults();

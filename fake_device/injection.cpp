@@ -52,10 +52,10 @@ constexpr std::array kForms{
     Form{GBA_INJECT_RESET_DEVICE, "reset-device", 0, 0},
     Form{GBA_INJECT_FATAL, "fatal", 0, 0},
     Form{GBA_INJECT_REMOVE, "remove", 0, kPort},
+    Form{GBA_INJECT_SLOW_COMMAND, "slow-command", kTime, kPort | kCount | kAfter},
 };
 // GBA_INJECT_STORM is reserved: nothing injects it.
-static_assert(kForms.size() == GBA_INJECT_STORM - 1 && GBA_INJECT_STORM == GBA_INJECT_END - 1,
-              "every fault has its form");
+static_assert(kForms.size() == GBA_INJECT_END - 2, "every fault but one has its form");
 
 struct KeyName {
   const char* name;
@@ -183,7 +183,7 @@ Result<void> check_range(const char* name, const std::optional<std::uint64_t>& v
 }  // namespace
 
 bool waits_for_occasion(unsigned kind) {
-  return kind >= GBA_INJECT_DROP_RELEASE && kind <= GBA_INJECT_DMA_FAULT;
+  return (kind >= GBA_INJECT_DROP_RELEASE && kind <= GBA_INJECT_DMA_FAULT) || kind == GBA_INJECT_SLOW_COMMAND;
 }
 
 Result<void> check(const Injection& injection, const Dimensions& dimensions) {

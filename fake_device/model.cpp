@@ -86,6 +86,7 @@ void Model::reset_port(unsigned port) {  // uapi rule 24
   ports_[port].faults = {};
   ports_[port].cmd_status = 0;
   ports_[port].cmd_result = 0;
+  ports_[port].command_due = kNever;
 }
 
 void Model::disconnect(unsigned port) {
@@ -207,9 +208,12 @@ void Model::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::
   refresh_deadline();
 }
 
-bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules 6 and 23
+bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules 4, 6 and 23
   if (target.id == Register::kDevControl) {
     return ports_[port].privileged;
+  }
+  if (target.id == Register::kCmd) {  // uapi rule 4
+    return GBA_FIELD_GET(GBA_CMD_STATUS_BUSY, ports_[port].cmd_status) == 0;
   }
   if (target.id == Register::kReleaseAddr) {
     return ports_[port].member_of[target.group] == static_cast<int>(target.index);
@@ -222,7 +226,7 @@ bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules
 
 void Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t value) {
   if (target.id == Register::kCmd) {
-    run_command(port, value);
+    begin_command(port, value);
   } else if (target.id == Register::kFault) {
     ports_[port].faults.clear(value);
   } else if (target.id == Register::kDevControl && (value & GBA_DEV_CONTROL_RESET) != 0) {
@@ -331,8 +335,11 @@ void Model::bad_doorbell(unsigned port, std::uint64_t offset, std::uint64_t valu
 }
 
 void Model::expire(Time now) {
+  if (now >= next_command_) {
+    end_commands(now);
+  }
   if (fatal_) {
-    next_deadline_ = kNever;
+    next_deadline_ = next_command_;
     return;
   }
   for (auto& group : groups_) {
@@ -344,7 +351,7 @@ void Model::expire(Time now) {
 }
 
 void Model::refresh_deadline() {
-  next_deadline_ = kNever;
+  next_deadline_ = next_command_;
   for (const auto& group : groups_) {
     next_deadline_ = std::min(next_deadline_, group.deadline());
   }

@@ -65,7 +65,9 @@ class Model {
   [[nodiscard]] std::uint64_t counter(Counter counter) const { return ports_.counter(static_cast<unsigned>(counter)); }
 
  private:
+  void begin_command(unsigned port, std::uint64_t command);
   void run_command(unsigned port, std::uint64_t command);
+  void end_commands(Time now);
   std::uint64_t allocate(unsigned port, std::uint64_t& result);
   std::uint64_t free_group(unsigned port, unsigned group);
   std::uint64_t reclaim(unsigned port, unsigned group);
@@ -90,6 +92,7 @@ class Model {
   std::vector<Group> groups_;
   std::uint64_t first_sequence_ = 0;
   bool fatal_ = false;
+  Time next_command_ = kNever;  // when one is done that takes time
   Time next_deadline_ = kNever;
 };
 

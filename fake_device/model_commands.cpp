@@ -6,6 +6,33 @@
 
 namespace fake_device {
 
+// Uapi rule 4. A command takes effect when it is done: what it does is seen no earlier than its outcome.
+void Model::begin_command(unsigned port, std::uint64_t command) {
+  const Time due = ports_.command_done(port);
+  if (due == 0) {
+    run_command(port, command);
+    return;
+  }
+  Port& state = ports_[port];
+  state.cmd_status = GBA_FIELD_PUT(GBA_CMD_STATUS_BUSY, 1);
+  state.cmd_result = 0;
+  state.command = command;
+  state.command_due = due;
+  next_command_ = std::min(next_command_, due);
+}
+
+void Model::end_commands(Time now) {
+  next_command_ = kNever;
+  for (unsigned port = 0; port < ports_.size(); ++port) {
+    Port& state = ports_[port];
+    if (state.command_due <= now) {
+      state.command_due = kNever;
+      run_command(port, state.command);
+    }
+    next_command_ = std::min(next_command_, state.command_due);
+  }
+}
+
 void Model::run_command(unsigned port, std::uint64_t command) {
   const auto group = static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_GROUP, command));
   const auto member = static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_MEMBER, command));

@@ -61,6 +61,8 @@ struct Port {
   FaultRegisters faults;
   std::uint64_t cmd_status = 0;
   std::uint64_t cmd_result = 0;
+  std::uint64_t command = 0;  // that runs while CMD_STATUS is BUSY
+  Time command_due = kNever;
   std::vector<int> member_of;            // by group; kNoMember
   std::vector<std::uint8_t> wrong_keys;  // by group, since the group was allocated
 };
@@ -97,6 +99,7 @@ class Ports {
   void join(unsigned port, unsigned group, unsigned member);
   void leave(unsigned port, unsigned group);
   void open(unsigned group, bool open) { effects_.opened(group, open); }
+  Time command_done(unsigned port) { return effects_.command_done(port); }
   std::uint32_t random_key() { return effects_.random_key(); }
 
   void count(Counter counter) { ++counters_[static_cast<unsigned>(counter)]; }

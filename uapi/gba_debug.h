@@ -57,6 +57,8 @@ enum {
   GBA_INJECT_FATAL = 15,         /* uapi rule 35 */
   GBA_INJECT_REMOVE = 16,        /* PORT, or all that are connected: uapi rule 36 */
   GBA_INJECT_STORM = 17,         /* reserved: refused */
+  /* This one waits for a command of any port, or of PORT. */
+  GBA_INJECT_SLOW_COMMAND = 18, /* it takes TIME, and CMD_STATUS shows BUSY meanwhile: uapi rule 4 */
   GBA_INJECT_END
 };
 

@@ -85,6 +85,7 @@ enum {
   GBA_CMD_RECLAIM = 5 /* privileged port: free a group whose owner is gone */
 };
 
+/* While BUSY, the command runs and all else of CMD_STATUS and CMD_RESULT reads 0: uapi rule 4. */
 #define GBA_CMD_STATUS_BUSY_SHIFT 0
 #define GBA_CMD_STATUS_BUSY_MASK UINT64_C(1)
 #define GBA_CMD_STATUS_ERROR_SHIFT 8
@@ -121,8 +122,8 @@ enum {
   GBA_FAULT_PROTOCOL = 3,      /* an arrival more than one round ahead */
   GBA_FAULT_DMA = 4,           /* a flag store failed; FAULT_ADDR is the IOVA */
   GBA_FAULT_BAD_ACCESS = 5,    /* a register access of wrong size, alignment or offset; FAULT_ADDR is the offset */
-  GBA_FAULT_BAD_CONFIG = 6,    /* an owner register was given a value that it cannot hold */
-  GBA_FAULT_NOT_PERMITTED = 7, /* a write to a register of another port's group, or a privileged one */
+  GBA_FAULT_BAD_CONFIG = 6,    /* a register was given a value that it cannot hold */
+  GBA_FAULT_NOT_PERMITTED = 7, /* a write to a register of another port's group, a privileged one, or CMD while BUSY */
   GBA_FAULT_KEY = 8,           /* a wrong join key */
   GBA_FAULT_TIMEOUT = 9,       /* a round ran into TIMEOUT */
   GBA_NUM_FAULTS = 10

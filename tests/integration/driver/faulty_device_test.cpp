@@ -56,8 +56,37 @@ INSTANTIATE_TEST_SUITE_P(
         Faulty{"Stalls", {"stall-group:group=0,time=100ms,at=20ms", "stall-group:group=0,time=50ms,at=200ms"}},
         Faulty{"StaleArrivals",
                {"forge-arrival:group=0,member=1,value=-1,at=50ms", "forge-arrival:group=0,member=0,value=0,at=60ms"}},
-        Faulty{"AFabricsLatency", {"latency:time=20us,sigma=5us"}}),
+        Faulty{"AFabricsLatency", {"latency:time=20us,sigma=5us"}},
+        Faulty{"SlowCommands", {"slow-command:time=20ms,count=always"}}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+// Uapi rule 4: the outcome of a command is read when the device is not BUSY any more.
+class SlowCommands : public DeviceTest {
+ protected:
+  explicit SlowCommands(const std::string& time = "100ms") : DeviceTest({"--fault", "slow-command:time=" + time}) {}
+};
+
+TEST_F(SlowCommands, AreWaitedFor) {
+  const auto device = open();
+  const auto start = std::chrono::steady_clock::now();
+  const auto handle = alloc(device.get(), 1);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(95));
+  EXPECT_NE(handle.key, 0U) << "of this command";
+  const auto member = join(device.get(), handle, 0);
+  gba_group_arrive(member.get(), 1);
+  EXPECT_EQ(gba_group_wait(member.get(), 1, GBA_WAIT_FOREVER), 0) << gba_error_text();
+}
+
+class CommandsWithoutEnd : public SlowCommands {
+ protected:
+  CommandsWithoutEnd() : SlowCommands("1000s") {}
+};
+
+TEST_F(CommandsWithoutEnd, MeanThatTheDeviceIsLost) {
+  const auto device = open();
+  gba_group_handle handle{};
+  EXPECT_EQ(gba_group_alloc(device.get(), 1, 0, &handle), -EHOSTDOWN) << gba_error_text();
+}
 
 }  // namespace
 }  // namespace driver_test

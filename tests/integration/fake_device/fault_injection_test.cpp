@@ -164,6 +164,25 @@ TEST_F(DebugRegion, ForgesStaleAndFutureArrivals) {
   EXPECT_EQ(other_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_PROTOCOL));
 }
 
+TEST_F(DebugRegion, SlowsACommandDown) {
+  set(GBA_DEBUG_PORT, 1);
+  set(GBA_DEBUG_TIME, 300'000'000);
+  ASSERT_EQ(inject(GBA_INJECT_SLOW_COMMAND), 0U);
+  EXPECT_EQ(owner_.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_OK}) << "another port";
+  const auto start = std::chrono::steady_clock::now();
+  other_.write(GBA_REG_CMD, GBA_CMD_ALLOC);
+  EXPECT_EQ(other_.read(GBA_REG_CMD_STATUS), GBA_FIELD_PUT(GBA_CMD_STATUS_BUSY, 1)) << "uapi rule 4";
+  EXPECT_EQ(other_.result(), 0U);
+  other_.write(GBA_REG_CMD, GBA_CMD_LEAVE);
+  EXPECT_EQ(other_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED));
+  while (GBA_FIELD_GET(GBA_CMD_STATUS_BUSY, other_.read(GBA_REG_CMD_STATUS)) != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(290));
+  EXPECT_EQ(other_.read(GBA_REG_CMD_STATUS), 0U) << "the outcome of ALLOC";
+  EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, other_.result()), 1U);
+}
+
 // Uapi rule 34: what a port reads and writes, its error word and its interrupt go another way than its arrivals.
 TEST_F(DebugRegion, LeavesAPortWithoutALinkItsRegistersAndCommands) {
   const auto group = barrier(4);
@@ -202,6 +221,7 @@ TEST_F(DebugRegion, TakesALinkDownAndUp) {
   EXPECT_EQ(other_.read(GBA_REG_DEV_STATUS), GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP);
 }
 
+// Uapi rule 36.
 TEST_F(DebugRegion, PullsAFunctionOutAndKeepsItsSocket) {
   const auto group = barrier();
   set(GBA_DEBUG_PORT, 1);
@@ -229,6 +249,7 @@ TEST_F(DebugRegion, PullsOutAllConnectedFunctions) {
   EXPECT_EQ(other_.read(GBA_REG_MAGIC, 4), 0xffffffffU);
 }
 
+// Uapi rules 23 and 35.
 TEST_F(DebugRegion, ResetsTheDeviceAndRaisesAFatalError) {
   const auto group = barrier();
   ASSERT_EQ(inject(GBA_INJECT_RESET_DEVICE), 0U);

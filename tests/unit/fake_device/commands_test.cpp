@@ -59,6 +59,71 @@ TEST(Command, OutcomeBelongsToThePort) {
   EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, device.read(0, GBA_REG_CMD_STATUS)), unsigned{GBA_CMD_OK});
 }
 
+constexpr std::uint64_t kBusy = GBA_FIELD_PUT(GBA_CMD_STATUS_BUSY, 1);
+
+TEST(SlowCommand, ShowsBusyAndNothingElseUntilItIsDone) {  // uapi rule 4
+  Device device;
+  device.alloc(0);
+  device.effects.command_end = 100;
+  device.write(0, GBA_REG_CMD, GBA_CMD_ALLOC);
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_STATUS), kBusy);
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_RESULT), 0U) << "not that of the command before";
+  EXPECT_EQ(device.model.allocated_groups(), 1U);
+  EXPECT_EQ(device.model.next_deadline(), 100U);
+  device.model.expire(99);
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_STATUS), kBusy);
+  device.model.expire(100);
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_STATUS), 0U);
+  EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, device.read(0, GBA_REG_CMD_RESULT)), 1U);
+  EXPECT_EQ(device.model.next_deadline(), fake_device::kNever);
+}
+
+TEST(SlowCommand, DropsAnotherOneAsAFault) {
+  Device device;
+  device.alloc(0);
+  device.effects.command_end = 100;
+  device.write(0, GBA_REG_CMD, GBA_CMD_ALLOC);
+  device.write(0, GBA_REG_CMD, GBA_CMD_FREE);
+  EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED));
+  device.model.expire(100);
+  EXPECT_EQ(device.model.allocated_groups(), 2U) << "the first one was done, the second was not";
+}
+
+TEST(SlowCommand, OfOnePortIsNoneOfAnother) {
+  Device device;
+  device.effects.command_end = 100;
+  device.write(0, GBA_REG_CMD, GBA_CMD_ALLOC);
+  EXPECT_EQ(device.command(1, GBA_CMD_ALLOC), unsigned{GBA_CMD_OK});
+  device.effects.slow_port = 2;
+  device.effects.command_end = 50;
+  device.write(2, GBA_REG_CMD, GBA_CMD_FREE);
+  EXPECT_EQ(device.model.next_deadline(), 50U);
+  device.model.expire(60);
+  EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, device.read(2, GBA_REG_CMD_STATUS)), unsigned{GBA_CMD_ERROR_NOT_OWNER});
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_STATUS), kBusy);
+  EXPECT_EQ(device.model.next_deadline(), 100U);
+}
+
+TEST(SlowCommand, EndsWithAResetOfItsPort) {
+  Device device;
+  device.effects.command_end = 100;
+  device.write(0, GBA_REG_CMD, GBA_CMD_ALLOC);
+  device.model.reset_port(0);
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_STATUS), 0U);
+  device.model.expire(100);
+  EXPECT_EQ(device.model.allocated_groups(), 0U) << "nobody would know of the group";
+}
+
+TEST(SlowCommand, OfADeviceWithAFatalErrorIsDoneToo) {
+  Device device;
+  device.effects.command_end = 100;
+  device.write(0, GBA_REG_CMD, GBA_CMD_ALLOC);
+  device.model.break_down();
+  device.model.expire(100);
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_STATUS), 0U);
+  EXPECT_EQ(device.model.next_deadline(), fake_device::kNever);
+}
+
 TEST(Free, UnbindsAllMembersAndGivesTheGroupBack) {
   Device device;
   const unsigned group = device.barrier(2);

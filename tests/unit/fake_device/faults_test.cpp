@@ -96,6 +96,16 @@ TEST_F(FaultsTest, DropAnInterrupt) {
   EXPECT_THAT(world_.take(), ElementsAre(raise(1, kGroup + 1)));
 }
 
+TEST_F(FaultsTest, SlowCommandsOfOnePort) {
+  faults_.set_time(100);
+  faults_.arm({.kind = GBA_INJECT_SLOW_COMMAND, .port = 1, .time = 50});
+  EXPECT_EQ(faults_.command_done(2), 0U);
+  EXPECT_EQ(faults_.command_done(1), 150U);
+  EXPECT_EQ(faults_.command_done(1), 0U) << "once";
+  faults_.arm({.kind = GBA_INJECT_SLOW_COMMAND, .time = GBA_DEBUG_ANY});
+  EXPECT_EQ(faults_.command_done(1), kNever - 1) << "not 0, which is at once";
+}
+
 TEST_F(FaultsTest, DelayAStoreAndLaterOnesToThatPort) {
   faults_.set_time(100);
   faults_.arm({.kind = GBA_INJECT_DELAY_RELEASE, .port = 1, .time = 50});

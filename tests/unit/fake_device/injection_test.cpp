@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"latency", "needs time"}, Wrong{"latency:time=1", "invalid value"},
                       Wrong{"latency:time=-1us", "invalid value"}, Wrong{"latency:time=nanus", "invalid value"},
                       Wrong{"link-down", "needs port"}, Wrong{"stall-group", "needs group"},
-                      Wrong{"forge-arrival:group=1", "needs member, value"}));
+                      Wrong{"forge-arrival:group=1", "needs member, value"}, Wrong{"slow-command", "needs time"},
+                      Wrong{"slow-command:time=1us,group=1", "not \"group=1\""}));
 
 TEST(InjectionCheck, ChecksTheNumbersAgainstTheDevice) {
   const auto message = [](const Injection& injection) {
@@ -84,6 +85,7 @@ TEST(InjectionCheck, ChecksTheNumbersAgainstTheDevice) {
   EXPECT_THAT(message({.kind = GBA_INJECT_START_SEQUENCE, .value = std::uint64_t{1} << 56}), HasSubstr("56 bits"));
   EXPECT_THAT(message({.kind = 0}), HasSubstr("no fault 0"));
   EXPECT_THAT(message({.kind = GBA_INJECT_STORM, .group = 3, .port = 1, .time = 1}), HasSubstr("no fault 17"));
+  EXPECT_EQ(message({.kind = GBA_INJECT_SLOW_COMMAND, .port = 1, .time = 1}), "");
   EXPECT_THAT(message({.kind = GBA_INJECT_END}), HasSubstr("no fault"));
 }
 

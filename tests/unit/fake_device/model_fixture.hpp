@@ -62,6 +62,7 @@ class RecordingEffects final : public Effects {
     open ? static_cast<void>(open_groups.insert(group)) : static_cast<void>(open_groups.erase(group));
   }
   void left(unsigned port, unsigned group) override { members.erase({port, group}); }
+  Time command_done(unsigned port) override { return port == slow_port ? command_end : 0; }
   std::uint32_t random_key() override { return next_key++; }
 
   std::vector<Event> take() { return std::exchange(events, {}); }
@@ -73,6 +74,8 @@ class RecordingEffects final : public Effects {
   std::set<unsigned> open_groups;
   std::set<unsigned> broken;  // ports whose memory cannot be written
   std::uint32_t next_key = 100;
+  unsigned slow_port = 0;
+  Time command_end = 0;  // of the commands of slow_port
 };
 
 inline constexpr unsigned kErrorVector = GBA_MSIX_ERROR_VECTOR;
