@@ -18,6 +18,8 @@ struct Dimensions {
   unsigned members;  // of a group, at most
   unsigned ports;
   [[nodiscard]] unsigned error_vector() const { return groups; }
+  /// GROUP_LIMIT when the device is powered on: uapi rule 37.
+  [[nodiscard]] unsigned group_limit() const { return groups < 4 ? 1 : groups / 4; }
   [[nodiscard]] unsigned vectors() const { return groups + 1; }
 };
 

@@ -16,6 +16,7 @@ Group::Group(unsigned id, const Dimensions& dimensions, Ports& ports)
 void Group::allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence) {
   allocated_ = true;
   owner_ = static_cast<int>(owner);
+  holder_ = owner;
   key_ = key;
   member_count_ = 0;
   mask_.clear();

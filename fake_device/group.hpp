@@ -87,6 +87,8 @@ class Group {
   [[nodiscard]] bool allocated() const { return allocated_; }
   [[nodiscard]] bool owned_by(unsigned port) const { return allocated_ && owner_ == static_cast<int>(port); }
   [[nodiscard]] bool orphaned() const { return owner_ == kNoPort; }
+  /// The port has allocated it, and may be its owner no longer: uapi rule 37.
+  [[nodiscard]] bool held_by(unsigned port) const { return allocated_ && holder_ == port; }
   [[nodiscard]] std::uint32_t key() const { return key_; }
   [[nodiscard]] bool has_place(unsigned member) const { return member < max_members_ && mask_.contains(member); }
   [[nodiscard]] bool taken(unsigned member) const { return joined_.contains(member); }
@@ -162,6 +164,7 @@ class Group {
 
   bool allocated_ = false;
   int owner_ = kNoPort;
+  unsigned holder_ = 0;
   std::uint32_t key_ = 0;
   std::uint64_t member_count_ = 0;
   MemberSet mask_;

@@ -49,6 +49,7 @@ struct ParsedArguments {
 struct Written {
   std::string profile = gba_profile().name;
   std::optional<unsigned> ports;
+  std::optional<unsigned> group_limit;
   std::string mode = "0600";
   unsigned idle_us = 200;
   std::string log_level = "warning";
@@ -91,6 +92,8 @@ void declare(CLI::App& app, Written& written, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--ports", written.ports, "how many clients may be connected at once (default: the number of members)")
       ->check(CLI::Range(1U, GBA_MAX_MEMBERS));
+  app.add_option("--group-limit", written.group_limit,
+                 "how many groups a port may have, of those of the device (default: a quarter)");
   app.add_option("--idle-us", written.idle_us, "sleep after this many microseconds without an arrival")
       ->capture_default_str();
   app.add_option(
@@ -122,6 +125,12 @@ void work_out(const Written& written, Arguments& arguments) {
                                fmt::format("{} is more than the {} that profile {} has numbers for", options.ports,
                                            options.profile->most_ports, options.profile->name));
   }
+  if (written.group_limit && (*written.group_limit == 0 || *written.group_limit > options.profile->groups)) {
+    throw CLI::ValidationError("--group-limit",
+                               fmt::format("{} is not between 1 and {}, the groups of profile {}", *written.group_limit,
+                                           options.profile->groups, options.profile->name));
+  }
+  options.group_limit = written.group_limit;
   options.mode = static_cast<unsigned>(std::stoul(written.mode, nullptr, 8));
   options.stats = written.stats * kSecond;
   options.format = written.json ? LineFormat::kJson : LineFormat::kText;

@@ -25,6 +25,7 @@ bool read_only(Register id) {
     case Register::kCmd:
     case Register::kFault:
     case Register::kKick:
+    case Register::kGroupLimit:
     case Register::kMemberCount:
     case Register::kMemberMask:
     case Register::kControl:
@@ -43,6 +44,7 @@ bool read_only(Register id) {
     case Register::kCmdResult:
     case Register::kFaultInfo:
     case Register::kFaultAddr:
+    case Register::kGroupsHeld:
     case Register::kCounter:
     case Register::kGroupId:
     case Register::kArrivalCount:
@@ -62,7 +64,11 @@ bool read_only(Register id) {
 }  // namespace
 
 Model::Model(const Dimensions& dimensions, const Layout& layout, Effects& effects, std::uint64_t features)
-    : dimensions_(dimensions), layout_(layout), features_(kFeatures | features), ports_(dimensions, effects) {
+    : dimensions_(dimensions),
+      layout_(layout),
+      features_(kFeatures | features),
+      ports_(dimensions, effects),
+      group_limit_(dimensions.group_limit()) {
   groups_.reserve(dimensions.groups);
   for (unsigned id = 0; id < dimensions.groups; ++id) {
     groups_.emplace_back(id, dimensions_, ports_);
@@ -126,6 +132,10 @@ std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
       return ports_[port].faults.info();
     case Register::kFaultAddr:
       return ports_[port].faults.address();
+    case Register::kGroupLimit:
+      return group_limit_;
+    case Register::kGroupsHeld:
+      return groups_held(port);
     case Register::kCounter:
       return ports_.counter(target.index);
     default:  // DEV_CONTROL reads 0, the others are write-only
@@ -200,16 +210,16 @@ void Model::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::
     ports_.fault(port, {.kind = GBA_FAULT_NOT_PERMITTED, .group = target->group, .value = value, .address = offset});
     return;
   }
-  if (!is_group_register(target->id)) {
-    write_device(port, *target, value);
-  } else if (!set_group_register(port, *target, value)) {
+  const bool fits =
+      is_group_register(target->id) ? set_group_register(port, *target, value) : write_device(port, *target, value);
+  if (!fits) {
     ports_.fault(port, {.kind = GBA_FAULT_BAD_CONFIG, .group = target->group, .value = value, .address = offset});
   }
   refresh_deadline();
 }
 
-bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules 4, 6 and 23
-  if (target.id == Register::kDevControl) {
+bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules 4, 6, 23 and 37
+  if (target.id == Register::kDevControl || target.id == Register::kGroupLimit) {
     return ports_[port].privileged;
   }
   if (target.id == Register::kCmd) {  // uapi rule 4
@@ -224,8 +234,14 @@ bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules
   return !is_group_register(target.id) || groups_[target.group].owned_by(port);
 }
 
-void Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t value) {
-  if (target.id == Register::kCmd) {
+/// False: the register cannot have this value.
+bool Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t value) {
+  if (target.id == Register::kGroupLimit) {
+    if (value == 0 || value > dimensions_.groups) {
+      return false;
+    }
+    group_limit_ = value;
+  } else if (target.id == Register::kCmd) {
     begin_command(port, value);
   } else if (target.id == Register::kFault) {
     ports_[port].faults.clear(value);
@@ -233,6 +249,7 @@ void Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t
     reset_device();
   }
   // KICK needs no more work: the device is awake when it handles the write.
+  return true;
 }
 
 bool Model::set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value) {
@@ -298,6 +315,11 @@ void Model::break_down() {  // uapi rule 35
 unsigned Model::allocated_groups() const {
   return static_cast<unsigned>(
       std::count_if(groups_.begin(), groups_.end(), [](const Group& group) { return group.allocated(); }));
+}
+
+unsigned Model::groups_held(unsigned port) const {
+  return static_cast<unsigned>(
+      std::count_if(groups_.begin(), groups_.end(), [port](const Group& group) { return group.held_by(port); }));
 }
 
 void Model::shut_down() {

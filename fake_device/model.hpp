@@ -62,6 +62,8 @@ class Model {
   [[nodiscard]] int member_of(unsigned port, unsigned group) const { return ports_[port].member_of[group]; }
   [[nodiscard]] std::uint64_t sequence(unsigned group) const { return groups_[group].sequence(); }
   [[nodiscard]] unsigned allocated_groups() const;
+  /// Those that count for this port: uapi rule 37.
+  [[nodiscard]] unsigned groups_held(unsigned port) const;
   [[nodiscard]] std::uint64_t counter(Counter counter) const { return ports_.counter(static_cast<unsigned>(counter)); }
 
  private:
@@ -78,7 +80,7 @@ class Model {
 
   [[nodiscard]] std::uint64_t read_device(unsigned port, const RegisterRef& target);
   [[nodiscard]] std::uint64_t read_group(unsigned port, const RegisterRef& target, Time now) const;
-  void write_device(unsigned port, const RegisterRef& target, std::uint64_t value);
+  bool write_device(unsigned port, const RegisterRef& target, std::uint64_t value);
   bool set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value);
   [[nodiscard]] bool may_write(unsigned port, const RegisterRef& target);
   [[nodiscard]] std::uint64_t device_status(unsigned port) const;
@@ -90,6 +92,7 @@ class Model {
   const std::uint64_t features_;
   Ports ports_;
   std::vector<Group> groups_;
+  std::uint64_t group_limit_;  // of an ordinary port
   std::uint64_t first_sequence_ = 0;
   bool fatal_ = false;
   Time next_command_ = kNever;  // when one is done that takes time

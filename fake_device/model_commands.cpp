@@ -67,6 +67,9 @@ std::uint64_t Model::allocate(unsigned port, std::uint64_t& result) {
   if (found == groups_.end()) {
     return GBA_CMD_ERROR_NO_FREE_GROUP;
   }
+  if (!ports_[port].privileged && groups_held(port) >= group_limit_) {  // uapi rule 37
+    return GBA_CMD_ERROR_GROUP_LIMIT;
+  }
   const auto group = static_cast<unsigned>(found - groups_.begin());
   found->allocate(port, std::max(std::uint32_t{1}, ports_.random_key()), first_sequence_);
   for (unsigned other = 0; other < ports_.size(); ++other) {

@@ -23,6 +23,8 @@ constexpr std::array kDevice{
     RegisterEntry{GBA_REG_FAULT_INFO, 8, 1, Register::kFaultInfo},
     RegisterEntry{GBA_REG_FAULT_ADDR, 8, 1, Register::kFaultAddr},
     RegisterEntry{GBA_REG_KICK, 8, 1, Register::kKick},
+    RegisterEntry{GBA_REG_GROUP_LIMIT, 8, 1, Register::kGroupLimit},
+    RegisterEntry{GBA_REG_GROUPS_HELD, 8, 1, Register::kGroupsHeld},
     RegisterEntry{GBA_REG_COUNTER_ARRIVALS, 8, (GBA_REG_COUNTERS_END - GBA_REG_COUNTER_ARRIVALS) / 8,
                   Register::kCounter},
 };

@@ -24,6 +24,8 @@ enum class Register : std::uint8_t {
   kFaultInfo,
   kFaultAddr,
   kKick,
+  kGroupLimit,
+  kGroupsHeld,
   kCounter,
   kGroupId,  // from here on, of a group
   kMemberCount,

@@ -65,6 +65,10 @@ Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log
     return failure("cannot make an epoll instance", errno);
   }
   std::unique_ptr<Server> server(new Server(options, log, std::move(stop_signals), std::move(epoll)));
+  if (options.group_limit) {
+    Engine& engine = server->engine_;
+    engine.write(engine.privileged_port(), GBA_REG_GROUP_LIMIT, sizeof(std::uint64_t), *options.group_limit, 0);
+  }
   if (!server->signaller_.never_waits()) {
     log.write(LogLevel::kWarning,
               "no asynchronous I/O to raise interrupts with: a client that fills its eventfd can make the device wait "

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,7 +26,8 @@ struct Options {
   unsigned mode = kPrivateMode;  // of the socket; that of the privileged port is private
   unsigned ports = GBA_MAX_MEMBERS;
   Time idle = 200 * kMicrosecond;
-  std::vector<TimedInjection> faults;  // that check() accepts
+  std::vector<TimedInjection> faults;   // that check() accepts
+  std::optional<unsigned> group_limit;  // of an ordinary port; nothing: as the device is powered on
   bool debug_region = false;
   bool trust_memory = false;  // of clients: stored to directly, whether or not they can take it away meanwhile
   Time stats = 0;             // between two lines of statistics; 0: none

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <list>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -151,14 +153,20 @@ class PortPool {
  public:
   PortPool(unsigned first, unsigned count) : first_(first), taken_(count, false) {}
 
-  /// The lowest free port.
-  std::optional<unsigned> take() {
-    const auto free = std::find(taken_.begin(), taken_.end(), false);
-    if (free == taken_.end()) {
+  /// The lowest free port that is `good`, or if none is, the lowest free one.
+  template <std::predicate<unsigned> Good>
+  std::optional<unsigned> take(Good good) {
+    const auto places = std::views::iota(0U, static_cast<unsigned>(taken_.size()));
+    const auto free = [this](unsigned place) { return !taken_[place]; };
+    auto found = std::ranges::find_if(places, [&](unsigned place) { return free(place) && good(first_ + place); });
+    if (found == places.end()) {
+      found = std::ranges::find_if(places, free);
+    }
+    if (found == places.end()) {
       return std::nullopt;
     }
-    *free = true;
-    return first_ + static_cast<unsigned>(free - taken_.begin());
+    taken_[*found] = true;
+    return first_ + *found;
   }
   void release(unsigned port) { taken_[port - first_] = false; }
   [[nodiscard]] std::size_t size() const { return taken_.size(); }

@@ -28,6 +28,8 @@
 #define GBA_REG_FAULT_INFO 0x048u  /* 8 RO, of the first fault since FAULT was clear */
 #define GBA_REG_FAULT_ADDR 0x050u  /* 8 RO, likewise */
 #define GBA_REG_KICK 0x058u        /* 8 WO, wakes a sleeping device */
+#define GBA_REG_GROUP_LIMIT 0x060u /* 8 RW, privileged port: how many groups an ordinary port may have */
+#define GBA_REG_GROUPS_HELD 0x068u /* 8 RO: how many groups count for this port */
 
 /* Counters: 8 bytes, RO, of the whole device since it was powered on. */
 #define GBA_REG_COUNTER_ARRIVALS 0x080u   /* accepted, stale ones included */
@@ -44,7 +46,7 @@
 
 #define GBA_MAGIC_VALUE 0x31414247u /* "GBA1" */
 #define GBA_VERSION_MAJOR 1u
-#define GBA_VERSION_MINOR 1u /* 1: ROUND_AGE and MEMBER_PORT */
+#define GBA_VERSION_MINOR 2u /* 1: ROUND_AGE and MEMBER_PORT; 2: GROUP_LIMIT and GROUPS_HELD */
 
 #define GBA_VERSION_MINOR_FIELD_SHIFT 0
 #define GBA_VERSION_MINOR_FIELD_MASK UINT64_C(0xffff)
@@ -94,17 +96,18 @@ enum {
 /* CMD_STATUS error codes */
 enum {
   GBA_CMD_OK = 0,
-  GBA_CMD_ERROR_OPCODE = 1,         /* no such command */
-  GBA_CMD_ERROR_NO_FREE_GROUP = 2,  /* ALLOC: all groups are taken */
-  GBA_CMD_ERROR_GROUP = 3,          /* group out of range or not allocated */
-  GBA_CMD_ERROR_MEMBER = 4,         /* member out of range, or not in MEMBER_MASK */
-  GBA_CMD_ERROR_MEMBER_TAKEN = 5,   /* JOIN: another port is that member */
-  GBA_CMD_ERROR_ALREADY_JOINED = 6, /* JOIN: this port is a member already */
-  GBA_CMD_ERROR_KEY = 7,            /* JOIN: wrong key */
-  GBA_CMD_ERROR_LOCKED_OUT = 8,     /* JOIN: too many wrong keys from this port */
-  GBA_CMD_ERROR_NOT_OWNER = 9,      /* FREE by another port */
-  GBA_CMD_ERROR_NOT_JOINED = 10,    /* LEAVE by a port that is no member */
-  GBA_CMD_ERROR_NOT_PRIVILEGED = 11 /* RECLAIM by an ordinary port, or of a group whose owner lives */
+  GBA_CMD_ERROR_OPCODE = 1,          /* no such command */
+  GBA_CMD_ERROR_NO_FREE_GROUP = 2,   /* ALLOC: all groups are taken */
+  GBA_CMD_ERROR_GROUP = 3,           /* group out of range or not allocated */
+  GBA_CMD_ERROR_MEMBER = 4,          /* member out of range, or not in MEMBER_MASK */
+  GBA_CMD_ERROR_MEMBER_TAKEN = 5,    /* JOIN: another port is that member */
+  GBA_CMD_ERROR_ALREADY_JOINED = 6,  /* JOIN: this port is a member already */
+  GBA_CMD_ERROR_KEY = 7,             /* JOIN: wrong key */
+  GBA_CMD_ERROR_LOCKED_OUT = 8,      /* JOIN: too many wrong keys from this port */
+  GBA_CMD_ERROR_NOT_OWNER = 9,       /* FREE by another port */
+  GBA_CMD_ERROR_NOT_JOINED = 10,     /* LEAVE by a port that is no member */
+  GBA_CMD_ERROR_NOT_PRIVILEGED = 11, /* RECLAIM by an ordinary port, or of a group whose owner lives */
+  GBA_CMD_ERROR_GROUP_LIMIT = 12     /* ALLOC: the port has as many groups as GROUP_LIMIT lets it (rule 37) */
 };
 #define GBA_MAX_WRONG_KEYS 16u
 
@@ -188,8 +191,8 @@ struct gba_device_block {
   uint32_t magic, version;
   uint64_t caps, dev_control, dev_status;
   uint32_t port_id, reserved_24;
-  uint64_t cmd, cmd_status, cmd_result, fault, fault_info, fault_addr, kick;
-  uint64_t reserved_60[4];
+  uint64_t cmd, cmd_status, cmd_result, fault, fault_info, fault_addr, kick, group_limit, groups_held;
+  uint64_t reserved_70[2];
   uint64_t counters[10];
 };
 
@@ -221,6 +224,8 @@ GBA_ASSERT_AT(gba_device_block, fault, GBA_REG_FAULT);
 GBA_ASSERT_AT(gba_device_block, fault_info, GBA_REG_FAULT_INFO);
 GBA_ASSERT_AT(gba_device_block, fault_addr, GBA_REG_FAULT_ADDR);
 GBA_ASSERT_AT(gba_device_block, kick, GBA_REG_KICK);
+GBA_ASSERT_AT(gba_device_block, group_limit, GBA_REG_GROUP_LIMIT);
+GBA_ASSERT_AT(gba_device_block, groups_held, GBA_REG_GROUPS_HELD);
 GBA_ASSERT_AT(gba_device_block, counters, GBA_REG_COUNTER_ARRIVALS);
 static_assert(sizeof(struct gba_device_block) == GBA_REG_COUNTERS_END, "counters end where the map says");
 static_assert(GBA_REG_COUNTERS_END <= GBA_GROUPS_OFFSET, "the device block ends before the groups");

@@ -35,7 +35,8 @@ constexpr ValueName kCommandErrors[] = {{GBA_CMD_OK, "OK"},
                                         {GBA_CMD_ERROR_LOCKED_OUT, "LOCKED_OUT"},
                                         {GBA_CMD_ERROR_NOT_OWNER, "NOT_OWNER"},
                                         {GBA_CMD_ERROR_NOT_JOINED, "NOT_JOINED"},
-                                        {GBA_CMD_ERROR_NOT_PRIVILEGED, "NOT_PRIVILEGED"}};
+                                        {GBA_CMD_ERROR_NOT_PRIVILEGED, "NOT_PRIVILEGED"},
+                                        {GBA_CMD_ERROR_GROUP_LIMIT, "GROUP_LIMIT"}};
 constexpr ValueName kFaultKinds[] = {{GBA_FAULT_NOT_JOINED, "NOT_JOINED"},
                                      {GBA_FAULT_NOT_ENABLED, "NOT_ENABLED"},
                                      {GBA_FAULT_BAD_ARRIVAL, "BAD_ARRIVAL"},
@@ -118,6 +119,8 @@ constexpr RegisterSpec kDevice[] = {
     {"FAULT_INFO", GBA_REG_FAULT_INFO, 8, kReadOnly, "of the first fault since FAULT was clear", 1, kFaultInfoFields},
     {"FAULT_ADDR", GBA_REG_FAULT_ADDR, 8, kReadOnly, "of the first fault since FAULT was clear"},
     {"KICK", GBA_REG_KICK, 8, kWriteOnly, "wakes a device that sleeps"},
+    {"GROUP_LIMIT", GBA_REG_GROUP_LIMIT, 8, kReadWrite, "groups that an ordinary port may have"},
+    {"GROUPS_HELD", GBA_REG_GROUPS_HELD, 8, kReadOnly, "groups that count for this port"},
     {"COUNTER_ARRIVALS", GBA_REG_COUNTER_ARRIVALS, 8, kReadOnly, "accepted, stale ones included"},
     {"COUNTER_RELEASES", GBA_REG_COUNTER_RELEASES, 8, kReadOnly, "rounds released"},
     {"COUNTER_STALE", GBA_REG_COUNTER_STALE, 8, kReadOnly, "arrivals answered with an earlier release"},

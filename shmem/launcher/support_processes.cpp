@@ -26,6 +26,7 @@
 #include "base/random_name.hpp"
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/streams.hpp"
+#include "uapi/gba_device.h"
 
 namespace shmem::launcher {
 
@@ -148,7 +149,8 @@ Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask, int ports) {
   const std::string socket = "@gba-" + std::string(name->data(), name->size());
   ChildProgram program;
   program.file = *file;
-  program.arguments = {*file, "--socket", socket};
+  // Nobody else has it: one PE may take all groups.
+  program.arguments = {*file, "--socket", socket, "--group-limit", std::to_string(GBA_MAX_GROUPS)};
   if (ports > 0) {
     program.arguments.insert(program.arguments.end(), {"--ports", std::to_string(ports)});
   }

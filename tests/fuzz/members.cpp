@@ -132,6 +132,8 @@ void Members::do_barrier() {
 }
 
 void Members::check_groups_are_free() {
+  auto& engine = device_.engine();
+  engine.write(engine.privileged_port(), GBA_REG_GROUP_LIMIT, 8, GBA_MAX_GROUPS, device_.now());
   unsigned free = 0;
   while (members_[0].command(GBA_CMD_ALLOC) == GBA_CMD_OK) {
     ++free;

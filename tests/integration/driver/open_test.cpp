@@ -116,7 +116,12 @@ TEST_F(OnePortTest, DeviceWithoutAFreePortIsBusy) {
               HasSubstr("failed open 16 gba: cannot open vfio-user:" + path() + ": it has no free port"));
 }
 
-TEST_F(OpenTest, Group33IsRefused) {
+class WithoutLimit : public DeviceTest {
+ protected:
+  WithoutLimit() : DeviceTest({"--group-limit", "32"}) {}
+};
+
+TEST_F(WithoutLimit, Group33IsRefused) {
   const auto device = open();
   for (int i = 0; i < 32; ++i) {
     (void)alloc(device.get(), 1);

@@ -20,7 +20,7 @@ struct Kind {
 
 class ProfileTest : public BarrierTest, public testing::WithParamInterface<Kind> {
  protected:
-  ProfileTest() : BarrierTest({"--profile", GetParam().profile}) {}
+  ProfileTest() : BarrierTest({"--profile", GetParam().profile, "--group-limit", std::to_string(GetParam().groups)}) {}
   gba_group_status status(std::uint32_t group) {
     gba_group_status status{};
     EXPECT_EQ(gba_group_get_status(owner_.get(), group, &status), 0) << gba_error_text();

@@ -26,6 +26,8 @@ using test_support::Seconds;
 
 class Robustness : public raw::Bystanders {
  protected:
+  Robustness() : Bystanders({"--group-limit", "32"}) {}
+
   /// A valid conversation, message by message.
   static std::vector<std::vector<std::byte>> conversation(Client& client) {
     const vfio_user_version version{.major = 0, .minor = 0};

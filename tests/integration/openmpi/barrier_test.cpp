@@ -100,7 +100,7 @@ TEST_F(Group, MembersMayShareAPort) {
 
 /// The device has 32 groups; MPI_COMM_WORLD has the first one.
 TEST_F(Group, BeyondTheLastFallsThroughToThePreviousModule) {
-  const FakeDevice device;
+  const FakeDevice device({"--group-limit", "32"});
   const auto job = run(2, device.path(), {"many", "33", "2"});
   EXPECT_THAT(job, Passes(HasSubstr("as group 31 of 2")));
   const std::string reason = "the previous module does the barriers: rank 0 got no group of the device";

@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 TEST(DeviceRegisters, DescribeTheDevice) {
   Device device;
   EXPECT_EQ(device.read(0, GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
-  EXPECT_EQ(device.read(0, GBA_REG_VERSION, 4), 0x10001U);
+  EXPECT_EQ(device.read(0, GBA_REG_VERSION, 4), 0x10002U);
   const auto caps = device.read(0, GBA_REG_CAPS);
   EXPECT_EQ(GBA_FIELD_GET(GBA_CAPS_GROUPS, caps), 32U);
   EXPECT_EQ(GBA_FIELD_GET(GBA_CAPS_MEMBERS, caps), 708U);
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
     SizesAlignmentsAndHoles, BadAccesses,
     ::testing::Values(BadAccess{GBA_REG_MAGIC, 8}, BadAccess{GBA_REG_MAGIC, 2}, BadAccess{GBA_REG_CAPS, 4},
                       BadAccess{GBA_REG_CAPS + 4, 4}, BadAccess{GBA_REG_CAPS + 1, 8}, BadAccess{GBA_REG_PORT_ID, 1},
-                      BadAccess{0x24, 4}, BadAccess{0x60, 8}, BadAccess{GBA_REG_COUNTERS_END, 8},
+                      BadAccess{0x24, 4}, BadAccess{0x70, 8}, BadAccess{GBA_REG_COUNTERS_END, 8},
                       BadAccess{GBA_GROUP_BASE(0) + 0x0c, 4}, BadAccess{GBA_GROUP_BASE(0) + GBA_GROUP_CONTROL, 4},
                       BadAccess{GBA_GROUP_BASE(0) + 0x70, 8},
                       BadAccess{GBA_GROUP_BASE(3) + GBA_GROUP_RELEASE_ADDR + std::uint64_t{8} * GBA_MAX_MEMBERS, 8},

@@ -240,14 +240,24 @@ TEST(Pacer, NeverSpinsWithMoreMembersThanProcessorsLeft) {
 }
 
 TEST(PortPool, GivesTheLowestFreePort) {
+  const auto any = [](unsigned) { return true; };
   PortPool pool(10, 3);
-  EXPECT_EQ(pool.take(), 10U);
-  EXPECT_EQ(pool.take(), 11U);
-  EXPECT_EQ(pool.take(), 12U);
-  EXPECT_EQ(pool.take(), std::nullopt);
+  EXPECT_EQ(pool.take(any), 10U);
+  EXPECT_EQ(pool.take(any), 11U);
+  EXPECT_EQ(pool.take(any), 12U);
+  EXPECT_EQ(pool.take(any), std::nullopt);
   pool.release(11);
   pool.release(10);
-  EXPECT_EQ(pool.take(), 10U);
+  EXPECT_EQ(pool.take(any), 10U);
+}
+
+TEST(PortPool, GivesAnotherPortIfNoneIsGood) {
+  const auto good = [](unsigned port) { return port == 12; };
+  PortPool pool(10, 3);
+  EXPECT_EQ(pool.take(good), 12U);
+  EXPECT_EQ(pool.take(good), 10U);
+  EXPECT_EQ(pool.take(good), 11U);
+  EXPECT_EQ(pool.take(good), std::nullopt);
 }
 
 }  // namespace

@@ -168,7 +168,10 @@ TEST_F(Closing, ManyConnectionsWithUnreadDescriptorsEnd) {
   expect_no_files_left();
 }
 
-class Given : public raw::Attacks {};
+class Given : public raw::Attacks {
+ protected:
+  using Attacks::Attacks;
+};
 
 // Sparse files: 128 TiB of address space for almost no memory.
 TEST_F(Given, HugeSparseFilesLeaveRoomForOthers) {
@@ -335,6 +338,7 @@ class WatchedEventfd {
 
 class Watched : public Given {
  protected:
+  Watched() : Given({"--group-limit", "32"}) {}
   void SetUp() override {
     if (!limit_.enough()) {
       GTEST_SKIP() << "needs " << kFiles << " open files (ulimit -Hn)";

@@ -82,7 +82,35 @@ TEST_F(Turns, ABatchThatTakesSeveralTurnsIsCompleted) {
   const auto payload = writes(kMostPairs, write_of(GBA_REG_FAULT, 0), write_of(GBA_REG_CMD, GBA_CMD_ALLOC));
   const auto reply = port.client().call(VFIO_USER_REGION_WRITE_MULTI, payload);
   EXPECT_EQ(reply.as<std::uint64_t>(), 2 * kMostPairs);
-  EXPECT_EQ(port.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_ERROR_NO_FREE_GROUP});
+  EXPECT_EQ(port.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_ERROR_GROUP_LIMIT});
+}
+
+// Uapi rule 37: whatever one client takes, and however often it comes back, those that come get a group.
+TEST_F(Turns, AClientThatTakesGroupsLeavesSomeToOthers) {
+  constexpr unsigned kNewClients = 40;
+  std::atomic<bool> stop = false;
+  std::atomic<unsigned> taken = 0;
+  std::thread greedy([&] {
+    while (!stop) {
+      Port port(path());
+      for (unsigned error = GBA_CMD_OK; error == GBA_CMD_OK && !stop;) {
+        error = port.command(GBA_CMD_ALLOC);
+        taken += error == GBA_CMD_OK ? 1 : 0;
+      }
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+  });
+  unsigned refused = 0;
+  for (unsigned client = 0; client < kNewClients; ++client) {
+    Port port(path());
+    refused += port.command(GBA_CMD_ALLOC) == GBA_CMD_OK ? 0 : 1;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  stop = true;
+  greedy.join();
+  EXPECT_EQ(refused, 0U);
+  EXPECT_GE(taken, GBA_MAX_GROUPS / 4);
+  expect_unharmed();
 }
 
 /// A device that may not watch more descriptors.
