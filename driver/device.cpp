@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/usable_processors.hpp"
 #include "driver/report.hpp"
 #include "uapi/gba_regs.h"
 
@@ -253,7 +254,7 @@ MmioWord<std::uint32_t> Device::wakeup() const {
 
 SpinPolicy Device::spin(std::uint32_t members) const {
   // A device that is a process takes a processor of its own, and so does each of its members: all are on this machine.
-  return spin_policy(usable_processors(), has(GBA_CAPS_WAKEUP) ? members + 1 : 1);
+  return spin_policy(base::usable_processors(), has(GBA_CAPS_WAKEUP) ? members + 1 : 1);
 }
 
 void Device::kick() {

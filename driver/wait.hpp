@@ -2,8 +2,6 @@
 // Waiting: deadlines, and how long to stay on the processor before sleeping.
 #pragma once
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -56,13 +54,6 @@ inline SpinPolicy spin_policy(unsigned processors, unsigned runnable) {
     return {.spins = 0, .yields = kYields};
   }
   return {.spins = runnable <= processors ? 1000U : 100U, .yields = kYields};
-}
-
-/// How many processors this process may use.
-inline unsigned usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
 }
 
 /// Tells the processor that this is a spin loop.

@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/usable_processors.hpp"
 #include "fake_device/effects.hpp"
 #include "fake_device/log.hpp"
 #include "fake_device/server.hpp"
@@ -190,21 +192,14 @@ void make_descriptor_table() {
   }
 }
 
-unsigned processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
-}
-
 bool pin(unsigned cpu) {
-  if (cpu >= CPU_SETSIZE) {
+  std::array<cpu_set_t, 64> sets{};  // more than kernels are built for
+  if (cpu >= 8 * sizeof sets) {
     errno = EINVAL;
     return false;
   }
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  return ::sched_setaffinity(0, sizeof set, &set) == 0;
+  CPU_SET_S(cpu, sizeof sets, sets.data());
+  return ::sched_setaffinity(0, sizeof sets, sets.data()) == 0;
 }
 
 base::UniqueFd take_stop_signals() {
@@ -222,7 +217,7 @@ int serve(Arguments arguments) {
   make_descriptor_table();
   ::signal(SIGPIPE, SIG_IGN);  // the reader of the output may be gone
   fake_device::install_sigbus_guard();
-  const unsigned available = processors();
+  const unsigned available = base::usable_processors();
   if (arguments.cpu && !pin(*arguments.cpu)) {
     log.write(LogLevel::kError, fmt::format("cannot run on processor {}: {} (see nproc, taskset -p $$)", *arguments.cpu,
                                             std::generic_category().message(errno)));

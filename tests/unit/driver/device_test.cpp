@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <future>
+#include <mutex>
+#include <thread>
 
+#include "base/usable_processors.hpp"
 #include "tests/unit/driver/device_fixture.hpp"
 
 namespace gba::test {
@@ -160,7 +164,7 @@ TEST_F(DeviceTest, ReadsEveryCounterFromItsRegister) {
 
 TEST_F(DeviceTest, SpinsAsOneOfTheMembersAndADeviceProcessOnThisMachine) {
   open();
-  const unsigned processors = usable_processors();
+  const unsigned processors = base::usable_processors();
   for (const std::uint32_t members : {1U, processors, unsigned{GBA_MAX_MEMBERS}}) {
     EXPECT_EQ(device_->spin(members).spins, spin_policy(processors, members + 1).spins) << members;
   }
@@ -169,7 +173,7 @@ TEST_F(DeviceTest, SpinsAsOneOfTheMembersAndADeviceProcessOnThisMachine) {
 TEST_F(DeviceTest, SpinsAsIfAloneWithHardware) {
   state_->control[GBA_REG_CAPS] &= ~GBA_CAPS_WAKEUP;
   open();
-  EXPECT_EQ(device_->spin(GBA_MAX_MEMBERS).spins, spin_policy(usable_processors(), 1).spins);
+  EXPECT_EQ(device_->spin(GBA_MAX_MEMBERS).spins, spin_policy(base::usable_processors(), 1).spins);
 }
 
 TEST_F(DeviceTest, AllocConfiguresTheGroup) {
