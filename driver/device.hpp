@@ -34,6 +34,12 @@ struct DeviceFacts {
   std::uint32_t members = 0;
 };
 
+/// Uapi rule 37.
+struct GroupLimit {
+  std::uint64_t most = 0;  // groups that a port may have; 0: the device has no limit
+  std::uint64_t held = 0;  // those that count for this port
+};
+
 /// Which membership holds this port's place in each group. A group can be freed and joined again while the object of an
 /// old membership still lives; the old one must not end the new one.
 struct Memberships {
@@ -72,10 +78,9 @@ class Device {
   [[nodiscard]] const GroupMap& map() const { return profile_.map; }
   [[nodiscard]] bool has(std::uint64_t capability) const { return (facts_.capabilities & capability) != 0; }
   /// Its groups have ROUND_AGE and MEMBER_PORT.
-  [[nodiscard]] bool tells_ports() const {
-    constexpr std::uint64_t kMinorWithPorts = 1;
-    return GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, facts_.version) >= kMinorWithPorts;
-  }
+  [[nodiscard]] bool tells_ports() const { return has_minor(1); }
+  /// Errors: those of a lost device.
+  Result<GroupLimit> group_limit() const;
   [[nodiscard]] bool can_interrupt() const { return interrupts_; }
   /// How long a member spins in a group of `members`.
   [[nodiscard]] SpinPolicy spin(std::uint32_t members) const;
@@ -103,11 +108,15 @@ class Device {
   Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts,
          std::shared_ptr<IovaSpace> iovas, std::uint64_t page);
 
+  [[nodiscard]] bool has_minor(std::uint64_t version) const {
+    return GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, facts_.version) >= version;
+  }
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();
   /// Leaves and frees all groups of this port, so that the other members learn of it if the kernel takes the device
   /// away in good order (the kernel does not reset it).
   void leave_all();
+  [[nodiscard]] Error with_limit(const Error& error) const;
   Result<void> configure(const gba_group_handle& handle);
   /// CONTROL of a group. What this port wrote to the device before has arrived then: a read does not pass a write.
   Result<std::uint64_t> control_of(std::uint32_t group);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups of a device that this port owns: from ALLOC to FREE.
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 #include <string>
 
@@ -38,6 +39,26 @@ Result<void> Device::check(const gba_group_handle& handle) const {
                                                        backend_->path(), handle.group, handle.member_count));
 }
 
+Result<GroupLimit> Device::group_limit() const {
+  if (!has_minor(2)) {
+    return GroupLimit{};
+  }
+  const auto most = control_.read<std::uint64_t>(GBA_REG_GROUP_LIMIT);
+  const auto held = control_.read<std::uint64_t>(GBA_REG_GROUPS_HELD);
+  if (!most || !held) {
+    return !most ? most.error() : held.error();
+  }
+  return GroupLimit{.most = *most, .held = *held};
+}
+
+/// The failure of ALLOC; at the limit with its value.
+Error Device::with_limit(const Error& error) const {
+  const auto limit = error.code == std::errc{EDQUOT} ? group_limit() : GroupLimit{};
+  return limit && limit->most != 0
+             ? fail(error.code, fmt::format("{} ({} of {})", error.text, limit->held, limit->most))
+             : error;
+}
+
 Result<gba_group_handle> Device::alloc(std::uint32_t member_count, std::uint64_t sequence) {
   if (member_count == 0 || member_count > facts_.members || sequence >= kFirstSequenceEnd) {
     return fail(std::errc::invalid_argument,
@@ -46,7 +67,7 @@ Result<gba_group_handle> Device::alloc(std::uint32_t member_count, std::uint64_t
   }
   const auto result = commands_.run({.opcode = GBA_CMD_ALLOC}, "allocate a group");
   if (!result) {
-    return result.error();
+    return with_limit(result.error());
   }
   const gba_group_handle handle{.group = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, *result)),
                                 .key = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_CMD_RESULT_KEY, *result)),

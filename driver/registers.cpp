@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/registers.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -73,6 +74,9 @@ Refusal refusal_of(std::uint64_t error) {
       return {std::errc::not_connected, "this port is not a member of the group"};
     case GBA_CMD_ERROR_NOT_PRIVILEGED:
       return {std::errc::operation_not_permitted, "this port is not privileged, or the owner still lives"};
+    case GBA_CMD_ERROR_GROUP_LIMIT:
+      return {std::errc{EDQUOT},
+              "this port has as many groups as it may have; gba limit raises that, through the privileged port"};
     default:
       return {std::errc::bad_message, "the device answered with an unknown error code"};
   }

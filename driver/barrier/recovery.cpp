@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/barrier/recovery.hpp"
 
+#include <cerrno>
+
 namespace gba::barrier {
 namespace {
 
@@ -22,8 +24,8 @@ CheckVote Recovery::offer(std::uint64_t sequence) {
   }
   auto owned = place_.make_group(sequence);
   if (!owned) {
-    // A device all of whose groups are taken is a good one.
-    if (owned.error().code != std::errc::no_space_on_device) {
+    // A device all of whose groups are taken is a good one, and so is one that gives this port no more.
+    if (owned.error().code != std::errc::no_space_on_device && owned.error().code != std::errc{EDQUOT}) {
       place_.port->mark_suspect();
     }
     pace_.failed();

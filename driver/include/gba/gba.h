@@ -245,7 +245,8 @@ GBA_API int gba_device_reset(gba_device* device);
 /*
  * Allocates a group for members 0..member_count-1 whose first barrier is sequence + 1; this port owns it. It must be
  * enabled before any member arrives. Errors: -EINVAL member_count is 0 or more than the device's members, or
- * sequence is not below 2^54; -ENOSPC all groups are taken; those of a lost device.
+ * sequence is not below 2^54; -ENOSPC all groups are taken; -EDQUOT this port has as many groups as the device lets a
+ * port have (`gba limit`); those of a lost device.
  */
 GBA_API int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle);
 

@@ -131,6 +131,16 @@ TEST_F(WithoutLimit, Group33IsRefused) {
   EXPECT_THAT(gba_error_text(), HasSubstr("cannot allocate a group: all groups of the device are taken"));
 }
 
+TEST_F(OpenTest, AProcessGetsAQuarterOfTheGroups) {
+  const auto device = open();
+  for (int i = 0; i < 8; ++i) {
+    (void)alloc(device.get(), 1);
+  }
+  gba_group_handle handle{};
+  EXPECT_EQ(gba_group_alloc(device.get(), 1, 0, &handle), -EDQUOT);
+  EXPECT_THAT(gba_error_text(), HasSubstr("cannot allocate a group: this port has as many groups as it may have"));
+}
+
 TEST_F(OpenTest, FreedGroupsCanBeAllocatedAgain) {
   const auto device = open();
   for (int i = 0; i < 100; ++i) {

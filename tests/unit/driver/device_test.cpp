@@ -216,6 +216,26 @@ TEST_F(DeviceTest, AllocSaysThatAllGroupsAreTaken) {
   EXPECT_EQ(handle.error().text, "gba: fake:0: cannot allocate a group: all groups of the device are taken");
 }
 
+TEST_F(DeviceTest, AllocSaysHowManyGroupsThePortMayHave) {
+  state_->control[GBA_REG_VERSION] |= 2;
+  state_->control[GBA_REG_GROUP_LIMIT] = 8;
+  state_->control[GBA_REG_GROUPS_HELD] = 9;
+  open();
+  state_->command_status[GBA_CMD_ALLOC] = GBA_FIELD_PUT(GBA_CMD_STATUS_ERROR, GBA_CMD_ERROR_GROUP_LIMIT);
+  const Error error = device_->alloc(2, 0).error();
+  EXPECT_EQ(error.code, std::errc{EDQUOT});
+  EXPECT_EQ(error.text,
+            "gba: fake:0: cannot allocate a group: this port has as many groups as it may have; gba limit raises that, "
+            "through the privileged port (9 of 8)");
+}
+
+TEST_F(DeviceTest, HasNoLimitOfGroupsBeforeMinorVersion2) {
+  state_->control[GBA_REG_VERSION] |= 1;
+  state_->control[GBA_REG_GROUP_LIMIT] = 8;
+  open();
+  EXPECT_EQ(device_->group_limit().value().most, 0U);
+}
+
 TEST_F(DeviceTest, AllocFreesTheGroupWhenAStepFails) {
   open();
   const unsigned start = state_->calls;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 
 #include "driver/pci.hpp"
@@ -167,6 +168,7 @@ TEST_P(CommandErrors, HaveTheirErrnoAndText) {
 INSTANTIATE_TEST_SUITE_P(
     All, CommandErrors,
     testing::Values(Answer{GBA_CMD_ERROR_OPCODE, std::errc::operation_not_supported, "does not know"},
+                    Answer{GBA_CMD_ERROR_GROUP_LIMIT, std::errc{EDQUOT}, "as many groups as it may have"},
                     Answer{GBA_CMD_ERROR_NO_FREE_GROUP, std::errc::no_space_on_device, "all groups"},
                     Answer{GBA_CMD_ERROR_GROUP, std::errc::no_such_file_or_directory, "no such group"},
                     Answer{GBA_CMD_ERROR_MEMBER, std::errc::invalid_argument, "no such member"},
