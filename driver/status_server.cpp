@@ -157,6 +157,9 @@ Result<UniqueFd> StatusServer::report() {
   StatusReport head;
   head.info = device_.info();
   head.counters = device_.counters().value_or(gba_device_counters{});
+  const auto limit = device_.group_limit().value_or(GroupLimit{});
+  head.group_limit = limit.most;
+  head.groups_held = limit.held;
   if (const auto healthy = device_.check_condition(); !healthy) {
     head.condition = -static_cast<std::int32_t>(healthy.error().code);
     const auto length = std::min(healthy.error().text.size(), sizeof head.condition_text - 1);

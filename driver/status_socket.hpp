@@ -26,6 +26,8 @@ struct StatusReport {
   gba_device_counters counters{};
   std::int32_t condition = 0;  // -errno of gba_device_check
   std::uint32_t groups = 0;
+  std::uint64_t group_limit = 0;  // 0: the device has none
+  std::uint64_t groups_held = 0;
   char condition_text[512] = {};
 };
 

@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "uapi/gba_regs.h"
 
 namespace tool {
 
@@ -36,6 +39,21 @@ Result<gba_device_counters> counters_of(gba_device* device) {
     return failed(error);
   }
   return counters;
+}
+
+Result<GroupLimit> group_limit_of(gba_device* device, const gba_device_info& info) {
+  constexpr std::uint64_t kMinorWithLimit = 2;
+  GroupLimit limit;
+  if (GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version) < kMinorWithLimit) {
+    return limit;
+  }
+  for (const auto& [offset, value] : {std::pair{std::uint64_t{GBA_REG_GROUP_LIMIT}, &limit.most},
+                                      std::pair{std::uint64_t{GBA_REG_GROUPS_HELD}, &limit.held}}) {
+    if (const int error = gba_device_read_register(device, offset, sizeof *value, value); error != 0) {
+      return failed(error);
+    }
+  }
+  return limit;
 }
 
 Json to_json(const gba_device_counters& counters) {

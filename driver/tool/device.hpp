@@ -44,6 +44,13 @@ Result<gba_device_info> info_of(gba_device* device);
 /// Where its releases land, in words.
 std::string flag_place(const gba_device_info& info);
 Result<gba_device_counters> counters_of(gba_device* device);
+
+/// Uapi rule 37.
+struct GroupLimit {
+  std::uint64_t most = 0;  // groups that a port may have; 0: the device has no limit
+  std::uint64_t held = 0;  // those that count for this port
+};
+Result<GroupLimit> group_limit_of(gba_device* device, const gba_device_info& info);
 Json to_json(const gba_device_counters& counters);
 
 /// Prints it, on standard output if JSON was asked for, and returns the exit code.

@@ -49,6 +49,8 @@ Json facts_json(const Looker& looker, const Look& look) {
           {"port", info.port},
           {"condition", look.condition},
           {"groups", info.groups},
+          {"group_limit", look.limit.most == 0 ? Json() : Json(look.limit.most)},
+          {"groups_held", look.limit.most == 0 ? Json() : Json(look.limit.held)},
           {"members", info.members},
           {"is_process", info.is_process != 0},
           {"flags", info.flags == GBA_FLAGS_BAR ? "bar" : "dma"},
@@ -67,8 +69,12 @@ std::string facts_text(const Looker& looker, const Look& look) {
       {"register map", fmt::format("version {}", version_of(info))},
       {"port", std::to_string(info.port)},
       {"condition", look.condition},
-      {"groups", fmt::format("{}, of up to {} members", info.groups, info.members)},
-      {"flags", flag_place(info)}};
+      {"groups", fmt::format("{}, of up to {} members", info.groups, info.members)}};
+  if (look.limit.most != 0) {
+    rows.push_back(
+        {"limit", fmt::format("a port may have {} of them; this port has {}", look.limit.most, look.limit.held)});
+  }
+  rows.push_back({"flags", flag_place(info)});
   std::string label = "features";
   for (const auto& feature : kFeatures) {
     if ((info.features & feature.bit) != 0) {

@@ -33,6 +33,7 @@ void declare_monitor(CLI::App& app, Invocation& invocation);
 void declare_regs(CLI::App& app, Invocation& invocation);
 void declare_bench(CLI::App& app, Invocation& invocation);
 void declare_report(CLI::App& app, Invocation& invocation);
+void declare_limit(CLI::App& app, Invocation& invocation);
 void declare_reset(CLI::App& app, Invocation& invocation);
 
 }  // namespace tool

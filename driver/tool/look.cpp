@@ -25,6 +25,7 @@ Look look_of(const gba::StatusView& view) {
   const auto& report = view.report;
   return {.info = report.info,
           .counters = report.counters,
+          .limit = {.most = report.group_limit, .held = report.groups_held},
           .condition = report.condition == 0 ? "ok" : static_cast<const char*>(report.condition_text),
           .groups = view.groups};
 }
@@ -92,12 +93,17 @@ Result<Look> Looker::look() {
   if (!counters) {
     return counters.error();
   }
+  const auto limit = group_limit_of(device_.get(), *info);
+  if (!limit) {
+    return limit.error();
+  }
   auto groups = groups_of(device_.get(), info->groups);
   if (!groups) {
     return groups.error();
   }
   return Look{.info = *info,
               .counters = *counters,
+              .limit = *limit,
               .condition = gba_device_check(device_.get()) == 0 ? "ok" : gba_error_text(),
               .groups = *std::move(groups)};
 }

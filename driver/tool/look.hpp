@@ -15,6 +15,7 @@ namespace tool {
 struct Look {
   gba_device_info info{};
   gba_device_counters counters{};
+  GroupLimit limit = {};
   std::string condition = {};                 // "ok", or what is wrong with the device and what fixes that
   std::vector<gba_group_status> groups = {};  // those that are in use
 };

@@ -123,6 +123,7 @@ int run(int argc, char** argv) {
   tool::declare_selftest(app, invocation);
   tool::declare_bench(app, invocation);
   tool::declare_report(app, invocation);
+  tool::declare_limit(app, invocation);
   tool::declare_reset(app, invocation);
   declare_help(app, invocation, topic);
   app.footer(exit_codes());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba info, selftest, bench and reset on a gba-fake-device.
+// gba info, selftest, bench, limit and reset on a gba-fake-device.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -30,6 +31,8 @@ TEST(Info, DescribesTheDeviceAndItsCounters) {
   EXPECT_EQ(info.at("backend"), "vfio-user");
   EXPECT_EQ(info.at("groups"), 32);
   EXPECT_EQ(info.at("members"), 708);
+  EXPECT_EQ(info.at("group_limit"), 8);
+  EXPECT_EQ(info.at("groups_held"), 0);
   EXPECT_EQ(info.at("port"), 0);
   EXPECT_EQ(info.at("flags"), "dma");
   EXPECT_EQ(info.at("condition"), "ok");
@@ -150,6 +153,49 @@ TEST_F(Reset, EndsTheBarriersOfAllPorts) {
   EXPECT_EQ(groups[0].at("state"), "error");
   EXPECT_EQ(groups[0].at("error").at("code"), "RESET");
   EXPECT_EQ(gba_group_leave(group), 0);
+  gba_close(opened);
+}
+
+using Limit = Reset;
+
+TEST_F(Limit, IsSetThroughThePrivilegedPortForAllOthers) {
+  EXPECT_EQ(gba_json({"limit", device.path()}).at("group_limit"), 8);
+  EXPECT_EQ(gba_json({"limit", admin(), "--groups", "2"}).at("group_limit"), 2);
+  gba_device* opened = nullptr;
+  ASSERT_EQ(gba_open(device.path().c_str(), &opened), 0) << gba_error_text();
+  gba_group_handle handle{};
+  ASSERT_EQ(gba_group_alloc(opened, 1, 0, &handle), 0) << gba_error_text();
+  ASSERT_EQ(gba_group_alloc(opened, 1, 0, &handle), 0) << gba_error_text();
+  EXPECT_EQ(gba_group_alloc(opened, 1, 0, &handle), -EDQUOT);
+  EXPECT_THAT(gba_error_text(),
+              HasSubstr("as many groups as it may have; gba limit raises that, through the privileged "
+                        "port (2 of 2)"));
+  EXPECT_EQ(gba_json({"limit", admin(), "--groups", "3"}).at("group_limit"), 3);
+  EXPECT_EQ(gba_group_alloc(opened, 1, 0, &handle), 0) << gba_error_text();
+  gba_close(opened);
+  EXPECT_THAT(gba({"limit", device.path()}).output, HasSubstr("a port may have 3 of the 32 groups"));
+  EXPECT_THAT(gba({"info", device.path()}).output, HasSubstr("a port may have 3 of them; this port has 0"));
+}
+
+TEST_F(Limit, IsRefusedToAnOrdinaryPortAndBeyondTheDevicesGroups) {
+  const Json refused = gba_json({"limit", device.path(), "--groups", "32"}, {}, 4);
+  EXPECT_EQ(refused.at("error").at("name"), "EPERM");
+  EXPECT_THAT(refused.at("error").at("text").get<std::string>(), HasSubstr("--admin-socket"));
+  EXPECT_EQ(gba_json({"limit", admin(), "--groups", "33"}, {}, 2).at("error").at("name"), "EINVAL");
+  EXPECT_EQ(gba_json({"limit", device.path()}).at("group_limit"), 8);
+}
+
+// A job has the function: its process answers.
+TEST_F(Limit, IsShownByTheProcessThatHasThePort) {
+  const FakeDevice one({"--ports", "1", "--group-limit", "5"});
+  gba_device* opened = nullptr;
+  ASSERT_EQ(gba_open(one.path().c_str(), &opened), 0) << gba_error_text();
+  gba_group_handle handle{};
+  ASSERT_EQ(gba_group_alloc(opened, 1, 0, &handle), 0) << gba_error_text();
+  const Json info = gba_json({"info", one.path()});
+  EXPECT_EQ(info.at("seen_by"), ::getpid());
+  EXPECT_EQ(info.at("group_limit"), 5);
+  EXPECT_EQ(info.at("groups_held"), 1);
   gba_close(opened);
 }
 

@@ -33,7 +33,7 @@ std::string manual() {
 
 TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
   EXPECT_EQ(commands(), (std::set<std::string>{"list", "info", "check", "groups", "monitor", "regs", "selftest",
-                                               "bench", "report", "reset", "help"}));
+                                               "bench", "report", "limit", "reset", "help"}));
   EXPECT_EQ(all_of(manual(), R"(\n\.B gba ([a-z]+)\n)"), commands());
   std::set<std::string> options = options_of({});
   for (const auto& command : commands()) {
@@ -62,6 +62,7 @@ TEST(CommandLine, MistakesEndWithCode2) {
                                                     {"selftest", "--barriers", "0"},
                                                     {"bench", "--rounds", "-1"},
                                                     {"reset", "--maybe"},
+                                                    {"limit", "--groups", "0"},
                                                     {"help", "nonsense"},
                                                     {"--json"}};
   for (const auto& arguments : wrong) {
