@@ -13,6 +13,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr const char* kOthersTrouble = "another member lost the device";
+/// Far beyond any use, and a few times it is still a time of the clock.
+constexpr std::chrono::hours kLongestRetry{24};
 
 Place place_of(const gba_barrier_config& config) {
   if (config.group_members == 0) {
@@ -44,7 +46,8 @@ Barrier::Barrier(const gba_barrier_config& config)
       sharer_count_(config.sharer_count),
       record_(config.offer) {
   if (record_ != nullptr) {
-    recovery_.emplace(words_, place_, config.member, record_, nanoseconds{static_cast<std::int64_t>(config.retry_ns)});
+    const std::uint64_t retry = std::min<std::uint64_t>(config.retry_ns, nanoseconds(kLongestRetry).count());
+    recovery_.emplace(words_, place_, config.member, record_, nanoseconds{static_cast<std::int64_t>(retry)});
   }
 }
 

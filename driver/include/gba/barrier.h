@@ -123,7 +123,8 @@ typedef struct gba_barrier_config {
   /* Coming back to a device that was lost (uapi rules 29 to 31): a record in memory that all members read and member 0
    * writes. Each member has a port then. NULL: a device that was lost stays lost. */
   gba_group_handle* offer;
-  uint64_t retry_ns; /* after a group could not be had: the first pause before the next try, which then grows */
+  uint64_t retry_ns; /* after a group could not be had: the first pause before the next try, which then grows; a day at
+                      * most */
   void* context;     /* of the callbacks */
 } gba_barrier_config;
 

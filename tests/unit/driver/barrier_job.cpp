@@ -31,7 +31,7 @@ Member::Member(Job& job, std::uint32_t me) : job_(job), me_(me), sharer_(me + 1)
   config.member = me;
   config.word = mine.word;
   config.port = port_.get();
-  config.retry_ns = 1'000'000;
+  config.retry_ns = job.retry_ns_;
   config.context = this;
   config.offer = job.recovers_ ? &job.offer_ : nullptr;
   if (job.shape_ == Shape::kNetwork) {
@@ -147,8 +147,8 @@ void Member::give_back() {
   gba_barrier_free(barrier());
 }
 
-Job::Job(Shape shape, std::uint32_t size, bool recovers)
-    : shape_(shape), size_(size), recovers_(recovers), members_(size), sync_(size) {}
+Job::Job(Shape shape, std::uint32_t size, bool recovers, std::uint64_t retry_ns)
+    : shape_(shape), size_(size), recovers_(recovers), retry_ns_(retry_ns), members_(size), sync_(size) {}
 
 void Job::run(const std::function<void(Member&)>& body) {
   std::vector<std::jthread> threads;

@@ -70,7 +70,7 @@ class Member {
 class Job {
  public:
   /// With `recovers`, a lost device is used again once it is back.
-  Job(Shape shape, std::uint32_t size, bool recovers);
+  Job(Shape shape, std::uint32_t size, bool recovers, std::uint64_t retry_ns = 1'000'000);
   /// Runs `body` for each member in a thread of its own.
   void run(const std::function<void(Member&)>& body);
   /// A barrier of the test's own.
@@ -97,6 +97,7 @@ class Job {
   const Shape shape_;
   const std::uint32_t size_;
   const bool recovers_;
+  const std::uint64_t retry_ns_;
   std::vector<Memory> members_;
   std::uint64_t alarm_ = 0;
   gba_group_handle offer_{};

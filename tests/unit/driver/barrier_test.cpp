@@ -272,6 +272,28 @@ TEST(Recovery, TakesFewBarriersIfTheDeviceIsThere) {
   });
 }
 
+TEST(Recovery, AsksNoMoreIfTheCallerNeverWantsToRetry) {
+  constexpr std::uint64_t kMore = 100;
+  fake_gba::power_on(2);
+  Job job(Shape::kMemory, 2, true, UINT64_MAX);
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    if (member.me() == 1) {
+      gba_barrier_turn_off(member.barrier(), -EIO, "the test says so");
+    }
+    std::uint64_t k = 1;
+    for (; member.uses_device(); ++k) {
+      member.barrier(k);
+    }
+    EXPECT_EQ(gba_barrier_port_await(member.port(), 20'000'000'000), 0);
+    job.sync();
+    for (const std::uint64_t end = k + kMore; k < end; ++k) {
+      member.barrier(k);
+      EXPECT_FALSE(member.uses_device());
+    }
+  });
+}
+
 TEST(Recovery, WaitsForAMemberThatCannotJoin) {
   run_through_trouble(3, 1000, [] {
     fake_gba::lose_device();
