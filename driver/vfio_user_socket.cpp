@@ -74,16 +74,18 @@ Error cannot_connect(int error, const std::string& name, const std::string& show
   return fail_errno(error, fmt::format("gba: cannot open {}", shown));
 }
 
-/// Waits until the socket is ready for `events`; false after the deadline.
+/// Waits until the socket is ready for `events`; false if it was not after the deadline either: a process that was
+/// stopped until then finds what came meanwhile.
 bool wait_ready(int socket, short events, Deadline deadline) {
   for (;;) {
+    const bool last = deadline.passed();
     pollfd ready{.fd = socket, .events = events, .revents = 0};
     const nanoseconds left = deadline.left(seconds{1});
     const timespec limit{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
     if (::ppoll(&ready, 1, &limit, nullptr) > 0) {
       return true;
     }
-    if (deadline.passed()) {
+    if (last) {
       return false;
     }
   }

@@ -227,6 +227,33 @@ TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostBeforeTheTimeout) {
 }
 #endif
 
+int answering_end = -1;
+
+// As after SIGSTOP and SIGCONT: the handler runs longer than the limit, and the answer comes meanwhile.
+TEST(VfioUserChannel, AnswerThatCameWhileThisProcessDidNotRunIsThere) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, static_cast<int*>(ends)), 0);
+  const base::UniqueFd waiting(ends[0]);
+  const base::UniqueFd answering(ends[1]);
+  answering_end = answering.get();
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) {
+    const timespec past_the_limit{.tv_sec = 0, .tv_nsec = 700'000'000};
+    ::nanosleep(&past_the_limit, nullptr);
+    [[maybe_unused]] const auto sent = ::write(answering_end, "a", 1);
+  };
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  const pthread_t waiter = ::pthread_self();
+  std::jthread signaller([waiter] {
+    std::this_thread::sleep_for(milliseconds{100});
+    ::pthread_kill(waiter, SIGUSR1);
+  });
+  EXPECT_TRUE(await_input(waiting.get(), Deadline::after(milliseconds{500})));
+  signaller.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+}
+
 TEST(VfioUserChannel, BusyServerMayUseTheWholeTimeout) {
   const ServerProcess server([](const ServerEnd& end) {
     const Received request = end.receive();
