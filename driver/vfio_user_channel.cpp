@@ -83,13 +83,11 @@ Loss loss_of(std::errc failure) {
   return Loss::kGarbled;
 }
 
-/// The process that listens behind the socket; 0 if it is not known. A service manager that listens for the server (it
-/// is process 1) says nothing of the server.
-pid_t process_behind(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  const bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-  return known && peer.pid > 1 ? peer.pid : 0;
+/// Whether the kernel says who has sent what is received. The creator of the listening socket (SO_PEERCRED) may be a
+/// service manager, which sleeps while the server works.
+void ask_for_senders(int socket, bool wanted) {
+  const int value = wanted ? 1 : 0;
+  ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &value, sizeof value);
 }
 
 /// What a failed or refused VERSION means for the user.
@@ -123,11 +121,7 @@ Result<void> check_version(const std::string& peer, const Result<Reply>& reply) 
 }  // namespace
 
 VfioUserChannel::VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
-    : socket_(std::move(socket)),
-      entry_(socket_.get()),
-      peer_(std::move(peer)),
-      reply_timeout_(reply_timeout),
-      server_(process_behind(socket_.get())) {}
+    : socket_(std::move(socket)), entry_(socket_.get()), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
 
 void VfioUserChannel::shut_down(Loss why) {
   broken_.store(why, std::memory_order_relaxed);
@@ -165,7 +159,7 @@ Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span
 /// compared with the one before this request, if there was any, so that it takes two to find a silent one.
 Result<void> VfioUserChannel::await_reply(Deadline deadline) {
   while (!await_input(socket_.get(), Deadline::after(deadline.left(kLongestIdle)))) {
-    if (deadline.passed() || !server_.works()) {
+    if (deadline.passed() || !server_->works()) {
       return fail(std::errc::timed_out, "no answer in time");
     }
   }
@@ -180,7 +174,7 @@ Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t 
   Reply reply;
   vfio_user_header header{};
   const auto head = std::as_writable_bytes(std::span(&header, 1));
-  if (auto got = receive_bytes(socket_.get(), head, reply.fds, deadline); !got) {
+  if (auto got = receive_bytes(socket_.get(), head, reply.fds, deadline, &reply.sender); !got) {
     return got.error();
   }
   if (auto good = check_header(header, command, id); !good) {
@@ -245,9 +239,14 @@ Result<void> VfioUserChannel::negotiate() {
   payload.push_back(std::byte{0});
 
   const std::lock_guard lock(mutex_);
+  ask_for_senders(socket_.get(), true);
   const auto reply = exchange(VFIO_USER_VERSION, payload, sizeof(vfio_user_version), {});
+  ask_for_senders(socket_.get(), false);
   auto good = check_version(peer_, reply);
   ready_ = good.has_value();
+  if (ready_) {
+    server_.emplace(reply->sender);
+  }
   if (!good) {
     shut_down(Loss::kClosed);
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -37,8 +38,10 @@ Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<
 /// Waits until there is something to receive, or the connection has ended; false after the deadline.
 bool await_input(int socket, Deadline deadline);
 
-/// Fills `bytes`. File descriptors that come alongside are appended to `fds`. Errors as above.
-Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds, Deadline deadline);
+/// Fills `bytes`. File descriptors that come alongside are appended to `fds`. `sender`, if not null, becomes the
+/// process that sent them, if the socket has SO_PASSCRED, else 0. Errors as above.
+Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds, Deadline deadline,
+                           pid_t* sender = nullptr);
 
 /// The bytes of a wire struct.
 template <typename T>
@@ -51,6 +54,7 @@ struct Reply {
   int error = 0;  // errno of an error reply, whose payload is empty
   std::vector<std::byte> payload;
   std::vector<base::UniqueFd> fds;
+  pid_t sender = 0;  // of VERSION's reply: the server's process, if it can be seen
 
   /// The wire struct at `offset` of the payload. REQUIRES: offset + sizeof(T) <= payload.size().
   template <typename T>
@@ -110,10 +114,10 @@ class VfioUserChannel {
   const std::string peer_;
   const std::chrono::nanoseconds reply_timeout_;
 
-  ForkMutex mutex_;  // held from a request to its reply; guards what follows
-  base::ProcessActivity server_;
-  bool ready_ = false;         // VERSION has been answered
-  std::uint16_t next_id_ = 0;  // of the next message
+  ForkMutex mutex_;                              // held from a request to its reply; guards what follows
+  std::optional<base::ProcessActivity> server_;  // that has answered VERSION
+  bool ready_ = false;                           // VERSION has been answered
+  std::uint16_t next_id_ = 0;                    // of the next message
 
   std::atomic<Loss> broken_{Loss::kNone};  // relaxed: nothing else is published by it
 };

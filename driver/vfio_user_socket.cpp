@@ -112,6 +112,17 @@ Result<void> after_failed_transfer(int error, int socket, short events, Deadline
   return fail(std::errc{error}, errno_text(error));
 }
 
+/// The process that sent it; 0 if the kernel does not say, or this process cannot see it.
+pid_t sender_of(msghdr& message) {
+  ucred sender{};
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
+      std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
+    }
+  }
+  return sender.pid;
+}
+
 }  // namespace
 
 Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& shown, Deadline deadline) {
@@ -159,9 +170,10 @@ Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<
   return {};
 }
 
-Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds,
-                           Deadline deadline) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
+Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds, Deadline deadline,
+                           pid_t* sender) {
+  constexpr std::size_t kControl = CMSG_SPACE(sizeof(int) * kMaxMessageFds) + CMSG_SPACE(sizeof(ucred));
+  alignas(cmsghdr) std::array<char, kControl> control{};
   while (!bytes.empty()) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     msghdr message{};
@@ -180,6 +192,9 @@ Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<b
       continue;
     }
     base::take_fds(message, [&](base::UniqueFd fd) { fds.push_back(std::move(fd)); });
+    if (sender != nullptr) {
+      *sender = sender_of(message);
+    }
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return fail(std::errc::protocol_error, "more file descriptors than fit (is the limit of open files reached?)");
     }

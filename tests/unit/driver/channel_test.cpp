@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -153,15 +154,23 @@ TEST(VfioUserChannel, ServerThatStopsInTheMiddleOfAReplyIsLost) {
   expect_broken(*server.channel(milliseconds{20}), "no answer in time", Loss::kSilent);
 }
 
+/// Who makes the socket that clients connect to: the server, or a service manager that starts it and then sleeps.
+enum class Listens { kServer, kManager };
+
 /// A server in a process of its own, which answers VERSION and then plays `script`.
 class ServerProcess {
  public:
-  explicit ServerProcess(void (*script)(const ServerEnd&)) {
+  explicit ServerProcess(void (*script)(const ServerEnd&), Listens listens = Listens::kServer) {
     int ready[2] = {-1, -1};
     EXPECT_EQ(::pipe2(static_cast<int*>(ready), O_CLOEXEC), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
-      serve(ready[1], script);
+      const int listener = listen_at(ready[1]);
+      if (listens == Listens::kManager && ::fork() != 0) {
+        ::pause();
+      }
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      serve(listener, script);
       ::_exit(0);
     }
     ::close(ready[1]);
@@ -185,7 +194,7 @@ class ServerProcess {
   }
 
  private:
-  void serve(int ready, void (*script)(const ServerEnd&)) const {
+  [[nodiscard]] int listen_at(int ready) const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     name_.copy(address.sun_path, name_.size());
@@ -194,8 +203,12 @@ class ServerProcess {
     const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
     if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(listener, 1) != 0 ||
         ::write(ready, "r", 1) != 1) {
-      return;
+      ::_exit(1);
     }
+    return listener;
+  }
+
+  static void serve(int listener, void (*script)(const ServerEnd&)) {
     const ServerEnd end(::accept(listener, nullptr, nullptr));
     const vfio_user_version version{.major = VFIO_USER_MAJOR, .minor = VFIO_USER_MINOR};
     end.reply(end.receive(), wire_bytes(version));
@@ -227,6 +240,29 @@ TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostBeforeTheTimeout) {
 }
 #endif
 
+void answer_after_a_while(const ServerEnd& end) {
+  const Received request = end.receive();
+  const std::clock_t begin = std::clock();
+  while (std::clock() - begin < 4 * VfioUserChannel::kLongestIdle.count() * CLOCKS_PER_SEC / 1000) {
+  }
+  end.reply(request, wire_bytes(kInfo));
+}
+
+TEST(VfioUserChannel, BusyServerOfASleepingServiceManagerMayUseTheWholeTimeout) {
+  const ServerProcess server(answer_after_a_while, Listens::kManager);
+  EXPECT_TRUE(server.channel(kForAnyTime)->request(VFIO_USER_DEVICE_GET_INFO, wire_bytes(kInfo), sizeof(kInfo)));
+}
+
+TEST(VfioUserChannel, StoppedServerOfAServiceManagerIsLostBeforeTheTimeout) {
+  const ServerProcess server(
+      [](const ServerEnd& end) {
+        (void)end.receive();
+        ::raise(SIGSTOP);
+      },
+      Listens::kManager);
+  expect_broken(*server.channel(kForAnyTime), "no answer in time", Loss::kSilent);
+}
+
 int answering_end = -1;
 
 // As after SIGSTOP and SIGCONT: the handler runs longer than the limit, and the answer comes meanwhile.
@@ -255,13 +291,7 @@ TEST(VfioUserChannel, AnswerThatCameWhileThisProcessDidNotRunIsThere) {
 }
 
 TEST(VfioUserChannel, BusyServerMayUseTheWholeTimeout) {
-  const ServerProcess server([](const ServerEnd& end) {
-    const Received request = end.receive();
-    const std::clock_t begin = std::clock();
-    while (std::clock() - begin < 4 * VfioUserChannel::kLongestIdle.count() * CLOCKS_PER_SEC / 1000) {
-    }
-    end.reply(request, wire_bytes(kInfo));
-  });
+  const ServerProcess server([](const ServerEnd& end) { answer_after_a_while(end); });
   EXPECT_TRUE(ask(*server.channel(kForAnyTime)));
 }
 
