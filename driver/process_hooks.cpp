@@ -38,7 +38,7 @@ struct Place {
 constexpr std::size_t kDescriptors = 2 * MemoryEntry::kMost;
 constinit std::array<Place, MemoryEntry::kMost> places;
 constinit std::array<std::atomic<int>, kDescriptors> descriptors;  // the number and 1; 0: free
-constinit std::atomic<int> dead_descriptor{-1};                    // no event ever comes from it
+constinit std::atomic<int> dead_descriptor{-1};                    // no event ever comes from it; -1: there is none
 struct sigaction handler_before;
 
 /// Held while a mapping ends, while one is replaced by a thread that does not use it, while the list of mutexes
@@ -98,12 +98,25 @@ void in_parent() {
   changes.unlock();
 }
 
+/// Puts a descriptor from which no event ever comes in the place of `number`, or at least closes that.
+void make_dead(int number) {
+  if (::dup3(dead_descriptor.load(std::memory_order_relaxed), number, O_CLOEXEC) >= 0) {
+    return;
+  }
+  // There was no descriptor left when the first device was opened. Now there is the place of this one.
+  ::close(number);
+  const int fresh = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fresh >= 0 && fresh != number) {
+    ::dup3(fresh, number, O_CLOEXEC);
+    ::close(fresh);
+  }
+}
+
 void in_child() {
   ForkMutex::free_all();
-  const int dead = dead_descriptor.load(std::memory_order_relaxed);
   for (auto& entry : descriptors) {
     if (const int number = entry.load(std::memory_order_relaxed); number != 0) {
-      ::dup3(dead, number - 1, O_CLOEXEC);
+      make_dead(number - 1);
     }
   }
   for (Place& place : places) {
