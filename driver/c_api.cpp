@@ -15,6 +15,7 @@
 #include "driver/group_status.hpp"
 #include "driver/registry.hpp"
 #include "driver/report.hpp"
+#include "driver/signals.hpp"
 #include "gba/gba.h"
 #include "gba/version.h"
 #include "uapi/gba_regs.h"
@@ -142,6 +143,7 @@ int gba_open_with(const char* path, const gba_open_options* options, gba_device*
     return null_argument("gba_open_with");
   }
   *out = nullptr;
+  gba::unblock_bus_errors();
   return guarded([&] {
     const auto flags = flag_place(options);
     if (!flags) {
@@ -286,6 +288,7 @@ int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t 
     return null_argument("gba_group_join");
   }
   *out = nullptr;
+  gba::unblock_bus_errors();
   return guarded([&] {
     auto membership = gba::Membership::join(device->device, *handle, member);
     if (!membership) {

@@ -2,7 +2,6 @@
 #include "driver/status_server.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "driver/device.hpp"
 #include "driver/forks.hpp"
 #include "driver/group_status.hpp"
+#include "driver/signals.hpp"
 #include "driver/status_socket.hpp"
 #include "driver/vfio_user_channel.hpp"
 
@@ -85,13 +85,10 @@ std::unique_ptr<StatusServer> StatusServer::start(Device& device, const std::str
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::sigdelset(&all, SIGBUS);  // an access to a device that is gone: process_hooks.hpp
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = ::pthread_create(&server->thread_, &attributes, run, server.get()) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const bool started = [&] {
+    const OnlyBusErrors masked;
+    return ::pthread_create(&server->thread_, &attributes, run, server.get()) == 0;
+  }();
   ::pthread_attr_destroy(&attributes);
   if (!started) {
     server->thread_ = {};

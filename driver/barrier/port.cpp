@@ -2,6 +2,7 @@
 #include "driver/barrier/port.hpp"
 
 #include "driver/barrier/pace.hpp"
+#include "driver/signals.hpp"
 
 #include <cerrno>
 #include <exception>
@@ -163,6 +164,7 @@ void Port::start_looking() {
     return;
   }
   try {
+    const OnlyBusErrors masked;
     shared_->looked =
         std::async(std::launch::async, [this] { look_for_device(); });  // the last one has let go of the mutex
     shared_->looking = true;
