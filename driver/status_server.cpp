@@ -128,7 +128,10 @@ void StatusServer::serve() {
       return;
     }
     if (events[2].revents != 0) {
-      device_.backend().check_lost();
+      if (!notice_loss()) {
+        ::poll(events.data(), 1, kPauseMs);
+        continue;
+      }
       events[2].fd = -1;  // the event stays
     }
     if (events[1].revents == 0) {
@@ -140,6 +143,13 @@ void StatusServer::serve() {
     }
     ::poll(events.data(), 1, kPauseMs);
   }
+}
+
+bool StatusServer::notice_loss() try {
+  device_.backend().check_lost();
+  return true;
+} catch (const std::exception&) {
+  return false;  // out of memory: the next look may find some
 }
 
 void StatusServer::answer(int client) try {

@@ -36,6 +36,8 @@ class StatusServer {
 
   static void* run(void* server);
   void serve();
+  /// False: there is no memory for it now.
+  bool notice_loss();
   void answer(int client);
   Result<base::UniqueFd> report();
 

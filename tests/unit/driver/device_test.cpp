@@ -387,6 +387,34 @@ TEST_F(DeviceTest, IsGivenBackToTheKernelWithoutACall) {
   EXPECT_TRUE(member.leave());
 }
 
+TEST_F(DeviceTest, IsGivenBackToTheKernelOnceThereIsMemory) {
+  open();
+  handle_ = device_->alloc(12, 0).value();
+  state_->loss_seen = Loss::kWanted;
+  std::promise<void> lost;
+  state_->when_lost = [&] { lost.set_value(); };
+  const auto set_memory = [&](bool none) {
+    const std::lock_guard lock(state_->mutex);
+    state_->out_of_memory = none;
+  };
+  const auto calls = [&] {
+    const std::lock_guard lock(state_->mutex);
+    return state_->calls;
+  };
+  set_memory(false);
+  device_->serve_status("unit-memory/" + std::to_string(::getpid()));
+  set_memory(true);
+  const unsigned before = calls();
+  state_->lose();
+  while (calls() < before + 3) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(device_->backend().lost()) << "its thread has tried, and lives";
+  set_memory(false);
+  ASSERT_EQ(lost.get_future().wait_for(std::chrono::seconds{20}), std::future_status::ready);
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kFree));
+}
+
 TEST_F(DeviceTest, FreesItsGroupsWhereClosingDoesNotResetTheFunction) {
   open();
   ASSERT_TRUE(device_->alloc(12, 0));
