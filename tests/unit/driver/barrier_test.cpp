@@ -301,6 +301,26 @@ TEST(Recovery, WaitsForAMemberThatCannotJoin) {
   });
 }
 
+// Uapi rule 32: READY is no guarantee. All members have said it, and then the device fails.
+TEST(Recovery, LosesNoBarrierToAFailureAfterAllMembersWereReady) {
+  with_trouble(3, fake_gba::lose_device, [](Job& job, Member& member) {
+    job.sync();
+    std::uint64_t k = 1;
+    for (; k < 10 || !member.uses_device(); ++k) {
+      member.barrier(k);
+      job.sync();
+    }
+    EXPECT_EQ(k % GBA_BARRIER_PERIOD, 1U);
+    job.sync();
+    if (member.me() == 2) {
+      fake_gba::lose_device();
+    }
+    job.sync();
+    EXPECT_EQ(member.barrier(k), GBA_BARRIER_COMPLETED);
+    EXPECT_FALSE(member.uses_device());
+  });
+}
+
 TEST(Recovery, AcceptsCheckRoundsThatTheCallerCompletes) {
   with_trouble(3, fake_gba::lose_device, [](Job& job, Member& member) {
     job.sync();

@@ -272,6 +272,7 @@ TEST_F(EngineTest, CountsPortsNotMemberships) {
   EXPECT_EQ(engine_.joined_ports(), 2U);
 }
 
+// Uapi rule 19: a slot is read and cleared in one step.
 TEST_F(EngineTest, LosesNoArrivalRungFromAnotherThread) {
   const auto rounds = static_cast<std::uint64_t>(test_support::repeats(2000, 20000));
   const unsigned group = barrier(2);

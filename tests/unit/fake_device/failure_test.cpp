@@ -17,6 +17,17 @@ std::uint64_t device_status(Device& device, unsigned port) {
   return device.read(port, GBA_REG_DEV_STATUS);
 }
 
+// Uapi rule 17: sequence, code, ERROR.
+TEST(FlagWord, HasTheLastReleaseAndTheReason) {
+  constexpr std::uint64_t kLast = GBA_SEQUENCE_MAX;
+  Device device;
+  const unsigned group = device.barrier(1, kLast - 1);
+  device.arrive(group, 0, kLast);
+  EXPECT_EQ((device.effects.flags[{0, group}]), UINT64_C(0x007fffffffffffff)) << "no code, no ERROR";
+  device.control(0, group, GBA_CONTROL_RESET);
+  EXPECT_EQ((device.effects.flags[{0, group}]), UINT64_C(0x847fffffffffffff)) << "RESET is 4";
+}
+
 TEST(Link, DownPutsTheGroupsOfItsPortIntoError) {
   Device device;
   const unsigned group = device.barrier(3);
