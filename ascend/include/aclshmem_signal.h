@@ -56,7 +56,8 @@ ACLSHMEM_INLINE void aclshmemx_putmem_signal_nbi(void* dst, const void* src, siz
   aclshmemi_put_signal("aclshmemx_putmem_signal_nbi", dst, src, bytes, 1, sig_addr, signal, sig_op, pe);
 }
 
-/* The word may be that of another PE of this node (aclshmem_wait.h). On the host the original returns nothing; here it returns the value that ended the wait, as on a core. */
+/* The word may be that of another PE of this node (aclshmem_wait.h). On the host the original returns nothing; here it
+ * returns the value that ended the wait, as on a core. */
 ACLSHMEM_INLINE int32_t aclshmem_signal_wait_until(int32_t* sig_addr, int cmp, int32_t cmp_value) SHMEM_NOEXCEPT {
   return shmemx_await_signal32("aclshmem_signal_wait_until", sig_addr, cmp, cmp_value);
 }

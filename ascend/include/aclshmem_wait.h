@@ -10,10 +10,10 @@
 
 /* ---- Waiting for words, and testing them ----
  *
- * The words are symmetric and aligned: this PE's, or, by the address that aclshmem_ptr gives, those of another PE of this
- * node, which a wait looks at once in a millisecond. Elements whose status is not 0 are skipped, none if `status` is NULL. _vector:
- * a value for each element. *result becomes 1 or 0; the index of an element, or SIZE_MAX; or a number of elements,
- * whose indices are in `indices`. A wait for no elements ends at once.
+ * The words are symmetric and aligned: this PE's, or, by the address that aclshmem_ptr gives, those of another PE of
+ * this node, which a wait looks at once in a millisecond. Elements whose status is not 0 are skipped, none if `status`
+ * is NULL. _vector: a value for each element. *result becomes 1 or 0; the index of an element, or SIZE_MAX; or a
+ * number of elements, whose indices are in `indices`. A wait for no elements ends at once.
  *
  * C++ also has the calls with results in the form for kernels (aclshmem_device.h), which return the result. */
 

@@ -70,9 +70,9 @@ Seals seals_of(const Secret& secret, Prover side, const Hello& hello, const Chal
 /// Compares in constant time, so that the time does not tell how many bytes were right.
 bool same(const Proof& one, const Proof& other);
 
-/// The secret of the jobs that have the same `job` and know the same `key`, a text that people may have chosen. Who asks
-/// a server, or records a start, can try guesses at it: each takes 8 MiB of memory and some 10 ms (Argon2id). Error:
-/// ENOMEM.
+/// The secret of the jobs that have the same `job` and know the same `key`, a text that people may have chosen. A
+/// program that asks a server, or records a start, can try guesses at it: each takes 8 MiB of memory and some 10 ms
+/// (Argon2id). Error: ENOMEM.
 Result<Secret> derive_secret(const std::string& key, const std::string& job);
 /// The same from a key that everybody may know: it only keeps jobs apart.
 Secret derive_from_public(const std::string& key, const std::string& job);

@@ -380,8 +380,8 @@ SHMEM_API void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shme
 SHMEM_API void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 /* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream.
- * shmemx_stream_synchronize reports a failed wait. The wait also takes a word of another PE of this node, by the address
- * that shmem_ptr gives, which it looks at once in a millisecond. */
+ * shmemx_stream_synchronize reports a failed wait. The wait also takes a word of another PE of this node, by the
+ * address that shmem_ptr gives, which it looks at once in a millisecond. */
 SHMEM_API void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
                                             shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,

@@ -27,19 +27,21 @@ std::vector<std::string> job_on(const Nodes& nodes, const std::string& gba, std:
                                 const std::string& script = "true") {
   const std::string line = "node=$((OSHRUN_RANK / " + std::to_string(nodes.pes_each) +
                            ")); export SHMEM_HOST_ID=node$node; " + script + "; exec \"$0\" \"$@\"";
-  return oshrun(nodes.pes(), gba, {"/bin/sh", "-c", line, test_program("barrier_pes"), std::to_string(rounds), "--watch"});
+  return oshrun(nodes.pes(), gba,
+                {"/bin/sh", "-c", line, test_program("barrier_pes"), std::to_string(rounds), "--watch"});
 }
 
 constexpr std::uint64_t kEndless = 1'000'000'000'000;
 
-/// Ends endless barriers. Those after the signal are part of them: what has failed before it has failed in their middle.
+/// Ends endless barriers. Some come after the signal: what has failed before it has failed in their middle.
 void end_barriers(Process& job, int pes) {
   ASSERT_EQ(::kill(pid_of(job.output(), 0), SIGUSR1), 0);
   const auto exit = job.wait(Seconds{100});
   ASSERT_TRUE(exit) << "still running:\n" << job.output();
   ASSERT_TRUE(exit->clean()) << job.output();
   EXPECT_EQ((sum_of(job.output(), "by device") + sum_of(job.output(), "by software")) % static_cast<unsigned>(pes), 0U)
-      << "a PE has completed fewer barriers:\n" << job.output();
+      << "a PE has completed fewer barriers:\n"
+      << job.output();
   EXPECT_GT(sum_of(job.output(), "by software"), 0U) << job.output();
 }
 

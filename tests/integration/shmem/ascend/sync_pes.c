@@ -133,17 +133,20 @@ static void test_stream(shmemx_stream_t* stream) {
   aclshmem_free(ring);
 }
 
-/* Each PE counts in its own word; its right neighbour waits for that word where the memory of this node has it. */
+/* Each PE counts in its own word; its right neighbour, if it is on the same node, waits for that word where its memory
+ * has it. */
 static void test_waits_for_words_elsewhere(void) {
   enum { kRounds = 20 };
   shmemx_stream_t* stream = NULL;
   CHECK(shmemx_stream_create(&stream) == 0);
   int32_t* const theirs = (int32_t*)aclshmem_ptr(signal_word, left());
-  CHECK(theirs != NULL);
   *signal_word = 0;
   aclshmem_barrier_all();
   for (int32_t round = 1; round <= kRounds; ++round) {
     shmemx_signal32_set(signal_word, round, aclshmem_my_pe());
+    if (theirs == NULL) {
+      continue;
+    }
     if (round % 3 == 0) {
       CHECK(aclshmem_signal_wait_until(theirs, ACLSHMEM_CMP_GE, round) >= round);
     } else if (round % 3 == 1) {
