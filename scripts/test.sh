@@ -188,10 +188,10 @@ run_part_arm64() {
   run_tests build-arm64 "the unit tests failed on arm64" env -j "$(nproc)" -L '^unit$'
 }
 
-# A third of these tests' time is waiting, so there are half as many again as processors at a time.
+# More than half of these tests' time is waiting, so there are twice as many as processors at a time.
 run_all_tests() {
   echo "== all tests"
-  run_tests build "a test failed" env --no-tests=error -j $((($(nproc) * 3 + 1) / 2)) "${without_soak[@]}"
+  run_tests build "a test failed" env --no-tests=error -j $(($(nproc) * 2)) "${without_soak[@]}"
 }
 
 # Without PyTorch, its tests are skipped.
