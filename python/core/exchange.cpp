@@ -12,8 +12,6 @@
 
 namespace shmem_kv {
 
-using Keys = std::vector<shmemx_exchange_key_t>;
-
 Keys keys_of(const py::tuple& given) {
   Keys keys;
   keys.reserve(given.size());
@@ -119,37 +117,10 @@ int Transfer::error() const {
 
 // ---- A member ----
 
-template <typename Call>
-std::pair<Outcome, int> Exchange::attempt_here(Call call) {
+void Exchange::require_process() const {
   if (::getpid() != owner_) {
     throw std::runtime_error("this process was forked from a member of the exchange, and is not a member itself");
   }
-  int result = 0;
-  bool closed = false;
-  Outcome outcome = attempt(
-      [&] {
-        closed = closing_;
-        if (closed) {
-          return 0;
-        }
-        const std::shared_lock lock(mutex_);
-        closed = exchange_ == nullptr;
-        return closed ? 0 : call(exchange_);
-      },
-      &result);
-  if (closed) {
-    throw std::runtime_error("the exchange is closed");
-  }
-  return {std::move(outcome), result};
-}
-
-template <typename Call>
-int Exchange::use(Call call) {
-  const auto [outcome, result] = attempt_here(call);
-  if (outcome.error < 0) {
-    raise_exchange_error(outcome);
-  }
-  return result;
 }
 
 Exchange::Exchange(const std::string& name, const shmemx_exchange_options_t& options) : owner_(::getpid()) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <shared_mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +24,9 @@ namespace shmem_kv {
 /// Raises the class of shmem_kv._exchange_errors that an errno stands for.
 [[noreturn]] void raise_exchange_error(const Outcome& outcome);
 
+using Keys = std::vector<shmemx_exchange_key_t>;
 /// Point into the bytes objects, which the tuple keeps.
-std::vector<shmemx_exchange_key_t> keys_of(const py::tuple& given);
+Keys keys_of(const py::tuple& given);
 
 /// Blocks of other members, as they were found.
 class Found {
@@ -130,18 +132,49 @@ class Exchange {
   py::dict stats();
   py::dict member_stats(std::uint32_t seat);
 
+  /// Raises RuntimeError in a forked process, which is no member and in which another thread may have had a lock.
+  void require_process() const;
+  /// Makes a call without the interpreter's lock; raises for an error, and returns the result.
+  template <typename Call>
+  int use(Call call) {
+    const auto [outcome, result] = attempt_here(call);
+    if (outcome.error < 0) {
+      raise_exchange_error(outcome);
+    }
+    return result;
+  }
+
  private:
-  /// Makes a call without the interpreter's lock, and returns its outcome and result.
+  /// The same, and returns the outcome, too.
   template <typename Call>
   std::pair<Outcome, int> attempt_here(Call call);
-  /// The same; raises for an error, and returns the result.
-  template <typename Call>
-  int use(Call call);
 
   const pid_t owner_;
   std::atomic<bool> closing_{false};
   std::shared_mutex mutex_;  // shared by calls
   shmemx_exchange_t* exchange_ = nullptr;
 };
+
+template <typename Call>
+std::pair<Outcome, int> Exchange::attempt_here(Call call) {
+  require_process();
+  int result = 0;
+  bool closed = false;
+  Outcome outcome = attempt(
+      [&] {
+        closed = closing_;
+        if (closed) {
+          return 0;
+        }
+        const std::shared_lock lock(mutex_);
+        closed = exchange_ == nullptr;
+        return closed ? 0 : call(exchange_);
+      },
+      &result);
+  if (closed) {
+    throw std::runtime_error("the exchange is closed");
+  }
+  return {std::move(outcome), result};
+}
 
 }  // namespace shmem_kv

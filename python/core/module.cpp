@@ -8,6 +8,7 @@
 #include "python/core/buffers.hpp"
 #include "python/core/dlpack.hpp"
 #include "python/core/library.hpp"
+#include "python/core/store.hpp"
 
 namespace {
 
@@ -140,4 +141,5 @@ PYBIND11_MODULE(_core, module) {
   bind_dlpack(module);
   bind_kv(module);
   bind_exchange(module);
+  bind_store(module);
 }

@@ -6,15 +6,15 @@ import errno
 import os
 import pathlib
 import sys
-import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
 import numpy as np
 import shmem_kv
-from members import ExchangeTest
+from members import LIMIT, ExchangeTest
 from shmem_kv.adapters._common import name_of
+from slow_memory import SlowMemory
 from vllm.v1.kv_offload.base import LookupResult, make_offload_key
 from vllm.v1.kv_offload.config import (
     OffloadingCacheConfig,
@@ -120,27 +120,17 @@ class Tier(ExchangeTest):
 
     def test_no_call_waits_for_a_copy(self):
         engine = self.engine()
-        going, go = threading.Event(), threading.Event()
-        real = shmem_kv._core.copy
-
-        def slow(*arguments):
-            going.set()
-            go.wait()
-            real(*arguments)
-
-        shmem_kv._store._core.copy = slow
-        try:
+        memory = SlowMemory(engine.rows.nbytes)
+        engine.tier._rows = memory.array.reshape(engine.rows.shape)
+        with memory.unreadable():
             job = engine.store([key_of(1)], [0])
-            going.wait()
+            self.assertTrue(memory.reached.wait(LIMIT))
             self.assertEqual(engine.lookup(key_of(1)), RETRY)
             self.assertEqual(engine.lookup(key_of(2)), MISS)
             second = engine.load([key_of(2)], [1])
             engine.step()
             self.assertTrue(engine.call("has_pending_work"))
             self.assertNotIn(job, engine.results)
-        finally:
-            go.set()
-            shmem_kv._store._core.copy = real
         self.assertTrue(engine.run(job).success)
         self.assertFalse(engine.run(second).success)
         self.assertEqual(engine.lookup(key_of(1)), HIT)
