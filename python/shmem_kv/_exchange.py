@@ -350,7 +350,10 @@ class Exchange:
         given = [blocks] if single else list(blocks)
         if len(given) != len(names):
             raise ValueError(f"publish: there are {len(names)} keys, but {len(given)} blocks")
+        check_layout("publish", layout)
         places = np.array([(*self._place(block), layout) for block in given], np.uint64).reshape(-1, 4)
+        if (places[:, 2] == 0).any():
+            raise ValueError(f"publish: block {int(np.flatnonzero(places[:, 2] == 0)[0])} has no bytes")
         statuses = self._made.publish(names, places)
         if (statuses == -errno.EINVAL).any():
             raise ValueError("publish: a key has no byte, or more than 128")
@@ -375,11 +378,12 @@ class Exchange:
         their owners allow, so that a later pull finds them unchanged; :meth:`release` them.
         """
         names, _ = _names(keys)
+        check_layout("find", layout)
         return Found(names, self._made.find(names, layout, _milliseconds("lease", lease)))
 
     def release(self, found: Found) -> None:
         """Ends the leases of blocks."""
-        self._made.release(found._made)
+        self._made.release(_found("release", found)._made)
 
     def pull(self, found: Found, destinations: Any) -> None:
         """Copies blocks of other members to ``destinations``: for each key a writable, contiguous array, tensor or
@@ -392,11 +396,13 @@ class Exchange:
 
     def try_pull(self, found: Found, destinations: Any) -> NDArray[np.int32]:
         """Like :meth:`pull`, but returns the statuses."""
-        return self._made.pull(found._made, _buffers_for(found, destinations))
+        buffers = _buffers_for(found, destinations)
+        return self._made.pull(found._made, buffers)
 
     def start_pull(self, found: Found, destinations: Any) -> Transfer:
         """Begins what :meth:`pull` does and returns. Transfers are executed in their order. Raises TooManyTransfers."""
-        return Transfer(self._made.start_pull(found._made, _buffers_for(found, destinations)))
+        buffers = _buffers_for(found, destinations)
+        return Transfer(self._made.start_pull(found._made, buffers))
 
     # ---- Members ----
 
@@ -493,7 +499,20 @@ def _bits(call: str, block: Any) -> Any:
     return array
 
 
+def check_layout(call: str, layout: int) -> None:
+    """Raises ValueError unless it is a number of 64 bits."""
+    if not 0 <= layout < 1 << 64:
+        raise ValueError(f"{call}: layout is {layout}; it is from 0 to 2^64 - 1")
+
+
+def _found(call: str, found: Found) -> Found:
+    if not isinstance(found, Found):
+        raise TypeError(f"{call}: the first argument is a {type(found).__name__}; pass what find() has returned")
+    return found
+
+
 def _buffers_for(found: Found, destinations: Any) -> _core.Buffers:
+    _found("pull", found)
     if isinstance(destinations, _core.Buffers):
         buffers = destinations
     else:

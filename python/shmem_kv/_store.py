@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from ._exchange import Exchange, Keys, _bits, _names
+from ._exchange import Exchange, Keys, _bits, _names, check_layout
 
 
 class StoreStats(NamedTuple):
@@ -51,6 +51,7 @@ class Store:
         neither.
         """
         names, sources = self._arguments("put", keys, blocks, False)
+        check_layout("put", layout)
         return self._made.put(names, sources, layout)
 
     def get(self, keys: Keys, blocks: Any, layout: int = 0) -> NDArray[np.int32]:
@@ -60,6 +61,7 @@ class Store:
         ``-errno.EMSGSIZE`` (it is not as large as its destination), or what :meth:`Exchange.try_pull` returns.
         """
         names, destinations = self._arguments("get", keys, blocks, True)
+        check_layout("get", layout)
         statuses = self._made.get(names, destinations, layout)
         rest = np.flatnonzero(statuses)
         if rest.size > 0:
@@ -70,6 +72,7 @@ class Store:
     def contains(self, keys: Keys, layout: int = 0) -> NDArray[np.bool_]:
         """Which blocks this store or another member has. It does not wait."""
         names, _ = _names(keys)
+        check_layout("contains", layout)
         there = self._made.contains(names, layout)
         missing = np.flatnonzero(~there)
         if missing.size > 0:
@@ -139,6 +142,22 @@ class Store:
 def layout_of(**parts: object) -> int:
     """A layout for :meth:`Exchange.publish` and :meth:`Exchange.find`: a number from the names and values of whatever
     owner and reader must agree about, such as ``layout_of(model="m", dtype="bfloat16", tp=(0, 2))``. Values count as
-    their ``repr``."""
+    their ``repr``. Raises TypeError for one whose ``repr`` differs from process to process: a set, or an object that
+    shows its address."""
+    for name, value in parts.items():
+        _check_part(name, value)
     text = "\n".join(f"{name}={value!r}" for name, value in sorted(parts.items()))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1
+
+
+def _check_part(name: str, value: object) -> None:
+    if isinstance(value, (set, frozenset)):
+        raise TypeError(f"layout_of: {name} has a set, whose order differs from process to process; use sorted()")
+    if isinstance(value, dict):
+        for one in (*value.keys(), *value.values()):
+            _check_part(name, one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _check_part(name, one)
+    elif not isinstance(value, (str, bytes)) and " at 0x" in repr(value):
+        raise TypeError(f"layout_of: {name} has {value!r}, which shows an address; use its name or its values")

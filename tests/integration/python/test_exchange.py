@@ -317,6 +317,23 @@ class Errors(ExchangeTest):
         del found
         gc.collect()
 
+    def test_arguments_are_named(self):
+        region = self.owner.allocate(BLOCK)
+        for layout in (-1, 1 << 64):
+            for call in (
+                lambda: self.owner.publish("new", region.part(0, 8), layout),
+                lambda: self.reader.find("0", layout),
+                lambda: shmem_kv.Store(self.owner, BLOCK).put("new", np.zeros(8, np.uint8), layout),
+            ):
+                with self.assertRaisesRegex(ValueError, "layout is"):
+                    call()
+        with self.assertRaisesRegex(ValueError, "block 1 has no bytes"):
+            self.owner.publish(["new", "empty"], [region.part(0, 8), region.memory[:0]])
+        with self.assertRaisesRegex(TypeError, "a list; pass what find"):
+            self.reader.pull(["0"], self.to[0])
+        with self.assertRaisesRegex(TypeError, "a list; pass what find"):
+            self.reader.release(["0"])
+
 
 class Buffers(ExchangeTest):
     def setUp(self):

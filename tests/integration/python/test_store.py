@@ -129,6 +129,12 @@ class Stores(ExchangeTest):
         for name, value in {"model": "n", "dtype": "float16", "tp": (1, 2), "seed": 0}.items():
             self.assertNotEqual(layout, shmem_kv.layout_of(**(parts | {name: value})))
 
+    def test_layouts_are_of_values_that_are_equal_in_every_process(self):
+        for value in ({"a", "b"}, [frozenset("ab")], {"x": {1}}, object(), (1, lambda: 0)):
+            with self.assertRaisesRegex(TypeError, "layout_of: part has"):
+                shmem_kv.layout_of(part=value)
+        shmem_kv.layout_of(part={"a": [1, 2.5, None, True, b"x", np.dtype("int8")]})
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=0)
