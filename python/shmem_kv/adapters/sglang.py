@@ -32,7 +32,8 @@ else:
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 _KV = "kv"
 _FLAT = "flat"  # pages of get() and set(), which are tensors of their own
-_OWN_KEYS = {"backend_name", "module_path", "class_name", "interface_v1", "exchange", "store_bytes", "namespace"}
+_TAG = "extra_backend_tag"  # SGLang's word for what keeps tenants of one storage apart
+_OWN_KEYS = {"backend_name", "module_path", "class_name", "interface_v1", "exchange", "store_bytes", "namespace", _TAG}
 _OPTIONS = {"answer_time", "blocks", "join_time", "lease_time", "leases", "listen", "members", "metrics", "transfers"}
 
 
@@ -55,13 +56,14 @@ def _or_else(default: Callable[..., Any]) -> Callable[[_Call], _Call]:
 
 
 class _Pool:
-    """A host pool, and the layout of its pages."""
+    """A host pool, and the layout of its pages. One that has no memory of its own, but names pages of other pools (that
+    of DeepSeek-V4), has pages of no ranges, which are always there."""
 
     def __init__(self, name: str, pool: Any, rank: object) -> None:
         self.name = name
         self.pool = pool
         self.page_size: int = getattr(pool, "page_size", 1) or 1
-        addresses, sizes = pool.get_page_buffer_meta(_indices(self.page_size))
+        addresses, sizes = pool.get_page_buffer_meta(_indices(self.page_size)) or ((), ())
         self.ranges = len(addresses)
         """Of a page."""
         attributes = ("layout", "dtype", "layer_num", "head_num", "head_dim", "kv_cache_dim")
@@ -74,9 +76,11 @@ class _Pool:
         return [name_of(key, suffix, self.name, i) for key in keys for i in range(self.ranges)]
 
     def buffers(self, keys: Sequence[str], host_indices: Any) -> _core.Buffers:
-        """The memory of pages. Raises ValueError if the indices are not those of as many pages."""
-        if host_indices is None or len(host_indices) != len(keys) * self.page_size:
-            count = 0 if host_indices is None else len(host_indices)
+        """The memory of pages. Raises ValueError if the indices are not those of as many pages. A pool beside that of KV
+        may have pages of another size, and takes the indices of KV's."""
+        count = 0 if host_indices is None else len(host_indices)
+        whole = count == len(keys) * self.page_size if self.name == _KV else count > 0 and count % len(keys) == 0
+        if not whole:
             raise ValueError(f"{count} indices of {len(keys)} pages of {self.page_size} in the pool {self.name}")
         addresses, sizes = self.pool.get_page_buffer_meta(host_indices)
         if len(addresses) != len(keys) * self.ranges:
@@ -101,7 +105,7 @@ class ShmemHiCache(HiCacheStorage):
         if unknown:  # SGLang has keys of its own for all backends
             logger.info("ShmemHiCache leaves to SGLang: %s", ", ".join(unknown))
         self._v1 = bool(extra.get("interface_v1"))
-        self._rank = _rank_of(storage_config, extra.get("namespace", ""))
+        self._rank = _rank_of(storage_config, extra.get("namespace", ""), str(extra.get(_TAG) or ""))
         self._suffix = repr(self._rank)
         # All ranks of a model with a latent cache have the same pages: the first one stores them.
         self._stores = not (storage_config.is_mla_model and storage_config.tp_rank != 0)
@@ -219,11 +223,13 @@ class ShmemHiCache(HiCacheStorage):
             return [False] * len(keys)
 
     def _get(self, pool: _Pool, keys: list[str], host_indices: Any) -> list[bool]:
+        if pool.ranges == 0 or not keys:
+            return [True] * len(keys)
         buffers = pool.buffers(keys, host_indices)
         return self._whole(pool, self._store.get(pool.names(keys, self._suffix), buffers, pool.layout) == 0)
 
     def _set(self, pool: _Pool, keys: list[str], host_indices: Any) -> list[bool]:
-        if not self._stores:
+        if not self._stores or pool.ranges == 0 or not keys:
             return [True] * len(keys)
         buffers = pool.buffers(keys, host_indices)
         names = pool.names(keys, self._suffix)
@@ -240,6 +246,8 @@ class ShmemHiCache(HiCacheStorage):
         pool = self._pools.get(name)
         if pool is None or not keys:
             return [False] * len(keys)
+        if pool.ranges == 0:
+            return [True] * len(keys)
         return self._whole(pool, self._store.contains(pool.names(keys, self._suffix), pool.layout))
 
     def _flat(self, key: str) -> bytes:
@@ -249,11 +257,11 @@ class ShmemHiCache(HiCacheStorage):
         return [bool(one) for one in self._store.contains([self._flat(key) for key in keys], self._flat_layout)]
 
 
-def _rank_of(config: Any, namespace: str) -> tuple[object, ...]:
+def _rank_of(config: Any, namespace: str, tag: str) -> tuple[object, ...]:
     """What SGLang's keys do not say. Ranks of a latent cache share pages."""
     tensor = () if config.is_mla_model else (config.tp_rank, config.tp_size)
     further = [getattr(config, one, None) for one in ("pp_rank", "pp_size", "attn_cp_rank", "attn_cp_size", "tp_lcm_size")]
-    return (namespace, config.model_name, tensor, *further, bool(getattr(config, "should_split_heads", False)))
+    return (namespace, tag, config.model_name, tensor, *further, bool(getattr(config, "should_split_heads", False)))
 
 
 def _indices(count: int) -> Any:

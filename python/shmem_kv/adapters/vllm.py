@@ -300,7 +300,14 @@ def _parts_of(value: Any) -> Any:
         return {name: _parts_of(getattr(value, name)) for name in names}
     if isinstance(value, (list, tuple)):
         return [_parts_of(one) for one in value]
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(_parts_of(one)) for one in value)
+    if isinstance(value, dict):
+        return sorted((str(name), _parts_of(one)) for name, one in value.items())
+    text = str(value)
+    if " at 0x" in text:  # nothing but its address
+        logger.warning("vLLM's configuration has %s: this engine shares blocks with no other one", text)
+    return value if isinstance(value, (bool, int, float, str, type(None))) else text
 
 
 def _result(**fields: Any) -> Any:

@@ -15,6 +15,7 @@ torch.set_num_threads(1)  # its threads spin, and take the processors from those
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
 from members import ExchangeTest
+from shmem_kv.adapters.sglang import ShmemHiCache
 from sglang.srt.managers.cache_controller import HiCacheController, indices_of
 from sglang.srt.mem_cache.hicache_storage import (
     STORAGE_BATCH_SIZE,
@@ -23,7 +24,7 @@ from sglang.srt.mem_cache.hicache_storage import (
     PoolName,
     PoolTransfer,
 )
-from sglang.srt.mem_cache.memory_pool_host import HostKVCache
+from sglang.srt.mem_cache.memory_pool_host import HostKVCache, LogicalHostPool
 
 PAGE = 4
 
@@ -235,6 +236,41 @@ class Backend(ExchangeTest):
         )
         self.assertEqual(bytes_of(mamba[1], 0), bytes_of(mamba[0], 3))
         self.assertEqual(two.backend.batch_exists_v2([], None).kv_hit_pages, 0)
+
+    def test_a_primary_pool_without_memory(self):
+        """Pages of DeepSeek-V4: the further pools take the indices of the first one, and have pages of another size."""
+
+        class Sidecar(HostKVCache):
+            def get_page_buffer_meta(self, indices):
+                pages = indices[::PAGE] // PAGE if len(indices) % PAGE == 0 else indices
+                return super().get_page_buffer_meta(pages)
+
+        backends, pools = [], []
+        for seed in (1, 2):
+            backend = ShmemHiCache(self.config(), {})
+            self.addCleanup(backend.close)
+            pool = filled(Sidecar(8, 1, 3, 2, 8, torch.bfloat16), seed)
+            backend.register_mem_pool_host(LogicalHostPool(8 * PAGE, PAGE))
+            backend.register_mem_host_pool_v2(pool, PoolName.SWA)
+            backends.append(backend)
+            pools.append(pool)
+        one, two = backends
+        keys, indices = ["a", "b"], torch.arange(2 * PAGE)
+        transfers = [PoolTransfer(PoolName.SWA, host_indices=indices, keys=keys)]
+        self.assertEqual(one.batch_set_v1(keys, indices), [True, True])
+        self.assertEqual(one.batch_set_v2(transfers), {PoolName.SWA: [True, True]})
+        self.wait_for(lambda: len(two._store.exchange.members()) == 1)
+        self.assertEqual(two.batch_exists_v2(keys + ["c"], transfers).kv_hit_pages, 2)
+        self.assertEqual(two.batch_get_v1(keys, indices), [True, True])
+        self.assertEqual(two.batch_get_v2(transfers), {PoolName.SWA: [True, True]})
+        self.assertTrue((pools[0].kv_buffer[:, :2] == pools[1].kv_buffer[:, :2]).all())
+
+    def test_tenants_with_tags_of_their_own_share_nothing(self):
+        one, same, other = (self.engine(extra_backend_tag=tag) for tag in ("one", "one", "other"))
+        keys = one.keys_of(list(range(2 * PAGE)))
+        self.assertEqual(one.backup(keys, indices_of(range(2), PAGE)), 2)
+        self.assertEqual(same.prefetch_hits(keys), 2)
+        self.assertEqual(other.prefetch_hits(keys), 0)
 
     def test_configuration(self):
         for missing in ("module_path", "class_name"):

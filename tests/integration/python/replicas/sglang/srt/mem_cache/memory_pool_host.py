@@ -46,3 +46,13 @@ class HostKVCache:
         for part in self.ranges(int(first)):
             part.copy_(page[place : place + part.numel()].view(part.shape))
             place += part.numel()
+
+
+class LogicalHostPool:
+    """The primary pool of models whose pages are in further pools only: it has indices and no memory."""
+
+    def __init__(self, size, page_size):
+        self.size, self.page_size, self.layout, self.dtype = size, page_size, "page_first", torch.uint8
+
+    def get_page_buffer_meta(self, indices):
+        return None
