@@ -10,18 +10,42 @@
 using shmem::Result;
 namespace api = shmem::api;
 
+namespace shmem::api {
+
+/// A process forked from a member has none of its threads, perhaps a locked mutex of one, and the memory that the
+/// members share, in which its calls would count as those of the member.
+class GroupOwner {
+ public:
+  [[nodiscard]] bool is_here() const { return pid_ == ::getpid(); }
+  [[nodiscard]] Result<void> check(const char* call) const {
+    return is_here()
+               ? Result<void>()
+               : shmem::fail(std::errc::operation_not_permitted,
+                             fmt::format("shmem: {}: this process was forked from the member of the group (pid {}) "
+                                         "and is not a member itself; make the call there, or create a group here",
+                                         call, pid_));
+  }
+
+ private:
+  pid_t pid_ = ::getpid();
+};
+
+}  // namespace shmem::api
+
 struct shmemx_group_t {
   std::unique_ptr<shmem::Group> group;
-  pid_t owner = ::getpid();
+  api::GroupOwner owner{};
 };
 
 struct shmemx_group_message_t {
   shmem::Group* group;  // until the message is over
   shmem::MessagePointer message;
+  api::GroupOwner owner{};
 };
 
 struct shmemx_group_memory_t {
   std::shared_ptr<shmem::MemberMemory> memory;
+  api::GroupOwner owner{};
 };
 
 namespace {
@@ -52,6 +76,12 @@ shmem::KeyValueStore store_of(const shmemx_group_store_t& store) {
           }};
 }
 
+/// Of a handle that a call needs, called `what` in messages.
+template <typename Handle>
+Result<void> check(const char* call, const char* what, const Handle* handle) {
+  return handle == nullptr ? refuse(call, fmt::format("{} is NULL", what)) : handle->owner.check(call);
+}
+
 /// Times that cannot be counted in signed nanoseconds never come.
 std::chrono::nanoseconds time_of(std::uint64_t nanoseconds) {
   constexpr std::chrono::nanoseconds kMost = std::chrono::hours(24 * 365);
@@ -78,8 +108,11 @@ Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmem
 }
 
 Result<void> run(const char* name, shmemx_group_t* group, const shmemx_group_call_t* call, std::uint32_t signature) {
-  if (group == nullptr || call == nullptr) {
-    return refuse(name, group == nullptr ? "group is NULL" : "call is NULL");
+  if (auto ok = check(name, "group", group); !ok) {
+    return ok;
+  }
+  if (call == nullptr) {
+    return refuse(name, "call is NULL");
   }
   if (call->kind == SHMEMX_GROUP_ALLTOALL && (call->from_bytes == nullptr || call->to_bytes == nullptr)) {
     return refuse(name, "alltoall needs from_bytes and to_bytes");
@@ -100,8 +133,12 @@ Result<void> run(const char* name, shmemx_group_t* group, const shmemx_group_cal
 
 Result<void> allocate(shmemx_group_t* group, std::size_t bytes, std::uint64_t timeout_ns,
                       shmemx_group_memory_t** memory) {
-  if (group == nullptr || memory == nullptr) {
-    return refuse("shmemx_group_allocate", group == nullptr ? "group is NULL" : "memory is NULL");
+  constexpr const char* kCall = "shmemx_group_allocate";
+  if (auto ok = check(kCall, "group", group); !ok) {
+    return ok;
+  }
+  if (memory == nullptr) {
+    return refuse(kCall, "memory is NULL");
   }
   auto made = group->group->allocate(bytes, time_of(timeout_ns));
   if (!made) {
@@ -123,8 +160,11 @@ struct Post {
 };
 
 Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shmemx_group_message_t** message) {
-  if (group == nullptr || message == nullptr || (what.data == nullptr && what.bytes != 0)) {
-    return refuse(call, group == nullptr ? "group is NULL" : message == nullptr ? "message is NULL" : "data is NULL");
+  if (auto ok = check(call, "group", group); !ok) {
+    return ok;
+  }
+  if (message == nullptr || (what.data == nullptr && what.bytes != 0)) {
+    return refuse(call, message == nullptr ? "message is NULL" : "data is NULL");
   }
   const int least = what.way == shmem::Message::Way::kReceive ? -1 : 0;
   if (what.peer < least || what.peer >= group->group->size()) {
@@ -163,9 +203,8 @@ SHMEM_CATCH(int)
 
 void shmemx_group_destroy(shmemx_group_t* group) noexcept {
   const std::unique_ptr<shmemx_group_t> owner(group);
-  // A process forked from the member has none of its threads, and perhaps a mutex of one: its copy stays.
-  if (owner && owner->owner != ::getpid()) {
-    static_cast<void>(owner->group.release());
+  if (owner && !owner->owner.is_here()) {
+    static_cast<void>(owner->group.release());  // the copy of a forked process stays
   }
 }
 
@@ -186,11 +225,12 @@ int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_
 SHMEM_CATCH(int)
 
 void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) noexcept {
-  return memory->memory->mine();
+  return memory->owner.is_here() ? memory->memory->mine() : nullptr;
 }
 
 void* shmemx_group_memory_of(const shmemx_group_memory_t* memory, int rank) noexcept {
-  return rank >= 0 && rank < memory->memory->members() ? memory->memory->part(rank) : nullptr;
+  return memory->owner.is_here() && rank >= 0 && rank < memory->memory->members() ? memory->memory->part(rank)
+                                                                                  : nullptr;
 }
 
 void shmemx_group_memory_free(shmemx_group_memory_t* memory) noexcept {
@@ -200,18 +240,24 @@ void shmemx_group_memory_free(shmemx_group_memory_t* memory) noexcept {
 }
 
 int shmemx_group_check(shmemx_group_t* group, int rank) noexcept try {
-  if (group == nullptr || rank < 0 || rank >= group->group->size()) {
-    return code_of(refuse("shmemx_group_check",
-                          group == nullptr ? "group is NULL" : fmt::format("there is no rank {} in this group", rank)));
+  constexpr const char* kCall = "shmemx_group_check";
+  if (auto ok = check(kCall, "group", group); !ok) {
+    return code_of(ok);
+  }
+  if (rank < 0 || rank >= group->group->size()) {
+    return code_of(refuse(kCall, fmt::format("there is no rank {} in this group", rank)));
   }
   return code_of(group->group->check(rank));
 }
 SHMEM_CATCH(int)
 
 int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcept try {
-  if (group == nullptr || text == nullptr || size == 0) {
-    return code_of(
-        refuse("shmemx_group_missing", group == nullptr ? "group is NULL" : "there is no room for the text"));
+  constexpr const char* kCall = "shmemx_group_missing";
+  if (auto ok = check(kCall, "group", group); !ok) {
+    return code_of(ok);
+  }
+  if (text == nullptr || size == 0) {
+    return code_of(refuse(kCall, "there is no room for the text"));
   }
   const auto missing = group->group->missing();
   if (!missing) {
@@ -223,8 +269,12 @@ int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcep
 SHMEM_CATCH(int)
 
 int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) noexcept try {
-  if (group == nullptr || statistics == nullptr) {
-    return code_of(refuse("shmemx_group_statistics", group == nullptr ? "group is NULL" : "statistics is NULL"));
+  constexpr const char* kCall = "shmemx_group_statistics";
+  if (auto ok = check(kCall, "group", group); !ok) {
+    return code_of(ok);
+  }
+  if (statistics == nullptr) {
+    return code_of(refuse(kCall, "statistics is NULL"));
   }
   const auto [calls, direct_calls, staged_bytes, direct_messages] = group->group->statistics();
   *statistics = {calls, direct_calls, staged_bytes, direct_messages};
@@ -267,6 +317,9 @@ int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, 
 SHMEM_CATCH(int)
 
 int shmemx_group_message_test(shmemx_group_message_t* message) noexcept try {
+  if (auto ok = check("shmemx_group_message_test", "message", message); !ok) {
+    return code_of(ok);
+  }
   // Acquire: pairs with the Mail's end of the message.
   if (!message->message->over.load(std::memory_order_acquire)) {
     return -EAGAIN;
@@ -276,6 +329,9 @@ int shmemx_group_message_test(shmemx_group_message_t* message) noexcept try {
 SHMEM_CATCH(int)
 
 int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
+  if (auto ok = check("shmemx_group_message_wait", "message", message); !ok) {
+    return code_of(ok);
+  }
   if (message->message->over.load(std::memory_order_acquire)) {
     return message->message->error ? api::report(shmem::Group::in_ranks(*message->message->error)) : 0;
   }
@@ -284,14 +340,17 @@ int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
 SHMEM_CATCH(int)
 
 int shmemx_group_message_source(const shmemx_group_message_t* message) noexcept {
-  return message->message->peer;
+  return message->owner.is_here() ? message->message->peer : -EPERM;
 }
 
 uint32_t shmemx_group_message_peer_type(const shmemx_group_message_t* message) noexcept {
-  return message->message->peer_type;
+  return message->owner.is_here() ? message->message->peer_type : 0;
 }
 
 void shmemx_group_message_free(shmemx_group_message_t* message) noexcept {
-  const std::unique_ptr<shmemx_group_message_t> owner(message);
+  std::unique_ptr<shmemx_group_message_t> owner(message);
+  if (owner && !owner->owner.is_here()) {
+    static_cast<void>(owner.release());  // a thread of the member may have been writing to it
+  }
 }
 }

@@ -12,6 +12,10 @@
  * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has
  * a port of one that no other group, and no shmem_init, has taken; such a barrier is not compared with other calls,
  * unless SHMEM_DEBUG is set for all members.
+ *
+ * Handles belong to the process that got them. In a process forked from it, every call on one fails with -EPERM (those
+ * that return a pointer or a type: NULL or 0) and has no effect on the members, except that shmemx_group_destroy and the
+ * _free calls forget the handle. Such a process can create groups of its own.
  */
 #ifndef SHMEM_SHMEMX_GROUP_H
 #define SHMEM_SHMEMX_GROUP_H
