@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -133,7 +134,16 @@ CallQueue::~CallQueue() {
   }
 }
 
+void CallQueue::require_process() const {
+  if (owner_ != ::getpid()) {
+    throw std::runtime_error("shmem_torch: this process was forked from a rank (pid " + std::to_string(owner_) +
+                             ") and is no rank itself: make the call there, or call destroy_process_group() and make "
+                             "a new group here");
+  }
+}
+
 void CallQueue::give(CallPointer call) {
+  require_process();
   State& state = *state_;
   const std::scoped_lock lock(state.mutex);
   state.calls.push_back(std::move(call));
@@ -152,11 +162,13 @@ void CallQueue::give(CallPointer call) {
 }
 
 void CallQueue::hurry() {
+  require_process();
   const std::scoped_lock lock(state_->mutex);
   state_->hurry();
 }
 
 void CallQueue::wait(const CallPointer& call) {
+  require_process();
   const auto state = state_;
   std::unique_lock lock(state->mutex);
   while (!call->over) {
@@ -169,12 +181,14 @@ void CallQueue::wait(const CallPointer& call) {
 }
 
 bool CallQueue::wait_for(const CallPointer& call, std::chrono::milliseconds limit) {
+  require_process();
   std::unique_lock lock(state_->mutex);
   state_->hurry();
   return state_->ended.wait_for(lock, limit, [&call] { return call->over; });
 }
 
 bool CallQueue::is_over(const CallPointer& call) {
+  require_process();
   const std::scoped_lock lock(state_->mutex);
   if (!call->over) {
     state_->hurry();

@@ -32,6 +32,9 @@ class CallQueue {
   /// Makes the calls that are left. May be called by the queue's thread, which drops the last call.
   ~CallQueue();
 
+  // All throw std::runtime_error in a process forked from the one that has made the queue: it has no such thread, perhaps
+  // a locked mutex, and its calls on the group would count as those of its parent.
+
   void give(CallPointer call);
   /// The call is not waited for soon: the thread makes it.
   void hurry();
@@ -39,11 +42,12 @@ class CallQueue {
   /// False: not within `limit`. The caller makes no call.
   bool wait_for(const CallPointer& call, std::chrono::milliseconds limit);
   [[nodiscard]] bool is_over(const CallPointer& call);
+  void require_process() const;
 
  private:
   struct State;
   const std::shared_ptr<State> state_;  // the thread's, too
-  const int owner_;                     // a process forked from it has no such thread
+  const int owner_;
 };
 
 }  // namespace shmem_torch

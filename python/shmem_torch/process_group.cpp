@@ -402,6 +402,7 @@ at::Tensor ProcessGroupShmem::empty(const std::vector<std::int64_t>& sizes, at::
 
 shmemx_group_statistics_t ProcessGroupShmem::statistics() const {
   shmemx_group_statistics_t statistics{};
+  engine_->queue.require_process();
   shmemx_group_statistics(engine_->group.get(), &statistics);
   return statistics;
 }

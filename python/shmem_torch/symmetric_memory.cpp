@@ -137,6 +137,9 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
     if (channel < 0 || static_cast<std::size_t>(channel) >= channels) {
       refuse("there is no channel " + std::to_string(channel) + "; there are " + std::to_string(channels));
     }
+    if (shmemx_group_check(sharers_.group->get(), sharers_.rank) == -EPERM) {
+      throw std::runtime_error(shmemx_error_text());
+    }
     return {call, channel, *sharers_.group, std::chrono::milliseconds(timeout_ms)};
   }
   /// Where `from` leaves a signal for `to`.

@@ -90,6 +90,7 @@ bool QueuedWork::wait(std::chrono::milliseconds timeout) {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
+  engine_->queue.require_process();
   auto future = future_of_tensors();
   {
     const std::scoped_lock lock(mutex_);
@@ -173,6 +174,7 @@ MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const R
     : Work(info.rank, info.type, info.title, std::vector<at::Tensor>{tensor}),
       engine_(std::move(engine)),
       state_(std::make_shared<State>(info, request, tensor)) {
+  engine_->queue.require_process();
   auto context = std::make_unique<std::shared_ptr<State>>(state_);
   if (const int error = state_->post(*engine_, context.get()); error != 0) {
     throw std::invalid_argument(failure_text(info.title, error, request.timeout));
@@ -213,6 +215,7 @@ std::string MessageWork::State::peer_text() const {
 }
 
 bool MessageWork::isCompleted() {
+  engine_->queue.require_process();
   const int error = shmemx_group_message_test(state_->message);
   if (error == -EAGAIN) {
     return false;
@@ -227,6 +230,7 @@ bool MessageWork::isSuccess() const {
 }
 
 bool MessageWork::wait(std::chrono::milliseconds timeout) {
+  engine_->queue.require_process();
   if (timeout == kNoTimeout || timeout.count() < 0) {
     settle(shmemx_group_message_wait(state_->message));
   } else {
@@ -253,6 +257,7 @@ std::vector<at::Tensor> MessageWork::result() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> MessageWork::getFuture() {
+  engine_->queue.require_process();
   bool is_over = false;
   {
     const std::scoped_lock lock(state_->mutex);
