@@ -39,6 +39,10 @@ bool sum_fits(const std::uint64_t* sizes, int members) {
   });
 }
 
+bool leaves(const CallHead& head) {
+  return (head.flags & CallHead::kLeaves) != 0;
+}
+
 bool same_call(const CallHead& one, const CallHead& other) {
   return one.kind == other.kind && one.type == other.type && one.operation == other.operation &&
          one.root == other.root && one.bytes == other.bytes && one.signature == other.signature;
@@ -53,7 +57,7 @@ CallHead head_of(const StagedCall& call, std::uint64_t flags) {
                 .root = -1,
                 .signature = call.signature,
                 .bytes = call.kind == StagedCall::kAlltoall || call.kind == StagedCall::kBarrier ? 0 : call.bytes,
-                .flags = flags};
+                .flags = flags | (call.leaves ? CallHead::kLeaves : 0)};
   if (combines(call.kind)) {
     head.operation = static_cast<std::int32_t>(call.operation);
   }
@@ -91,6 +95,12 @@ std::string problem_of(const StagedCall& call, int members) {
 
 Result<void> compare_heads(int me, int members, const std::function<CallHead(int member)>& head) {
   const CallHead first = head(0);
+  for (int member = 1; member < members; ++member) {
+    if (const bool it_leaves = leaves(head(member)); it_leaves != leaves(first)) {
+      return fail(std::errc::connection_reset,
+                  fmt::format("shmem: PE {}: PE {} has left the group", me, it_leaves ? member : 0));
+    }
+  }
   for (int member = 0; member < members; ++member) {
     const CallHead theirs = head(member);
     if ((theirs.flags & CallHead::kRefused) != 0) {

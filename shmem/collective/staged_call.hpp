@@ -34,6 +34,7 @@ struct StagedCall {
   const std::uint64_t* from_bytes = nullptr;  // kAlltoall
   const std::uint64_t* to_bytes = nullptr;
   std::uint32_t signature = 0;
+  bool leaves = false;  // a barrier of members that leave the group; with another call it is the end of the group
 };
 
 inline bool combines(std::int32_t kind) {
@@ -48,9 +49,10 @@ inline bool has_blocks(std::int32_t kind) {
   return kind == StagedCall::kScatter || kind == StagedCall::kReduceScatter;
 }
 
-/// What members tell each other at first. `flags` are of one member: kRefused, and others that its algorithm defines.
+/// What members tell each other at first. `flags` are of one member: these, and others that its algorithm defines.
 struct CallHead {
-  static constexpr std::uint64_t kRefused = 1;  // it cannot make the call
+  static constexpr std::uint64_t kRefused = 1;                      // it cannot make the call
+  static constexpr std::uint64_t kLeaves = std::uint64_t{1} << 63;  // StagedCall::leaves
   std::int16_t kind, type;
   std::int32_t operation, root;
   std::uint32_t signature;
@@ -64,6 +66,7 @@ CallHead head_of(const StagedCall& call, std::uint64_t flags);
 std::string problem_of(const StagedCall& call, int members);
 
 /// An Error, which names a member, unless all heads are of the same call. Every member comes to the same outcome.
+/// connection_reset: a member leaves the group. invalid_argument: all others.
 Result<void> compare_heads(int me, int members, const std::function<CallHead(int member)>& head);
 
 /// The bytes from each member to each of an alltoall, as both sides say: a row of each member, which they exchange.

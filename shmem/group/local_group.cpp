@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "shmem/layout/leave.hpp"
 #include "shmem/layout/peers.hpp"
 
 namespace shmem {
@@ -117,6 +118,11 @@ LocalGroup::LocalGroup(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
       mail_(*job_, kMailOffset, memories_, [this](const Error& error) { give_up(error); }) {
   bootstrap.tell_end_in(end_word(*job_));
   job_->policy.alarm = bootstrap.alarm();
+}
+
+LocalGroup::~LocalGroup() {
+  mail_.stop();
+  leave(*job_);  // last: what this member has done for the others before counts
 }
 
 Result<void> LocalGroup::choose_barriers(Bootstrap& steps) {

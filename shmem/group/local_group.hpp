@@ -22,6 +22,9 @@ class LocalGroup final : public Group {
   static Result<std::unique_ptr<Group>> create(std::unique_ptr<StoreBootstrap> bootstrap, const Whereabouts& where,
                                                Options options);
 
+  /// The others notice, if they wait for this member.
+  ~LocalGroup() override;
+
   [[nodiscard]] int size() const override { return job_->size; }
   Result<void> run(const StagedCall& call, std::chrono::nanoseconds timeout) override;
   Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout) override;

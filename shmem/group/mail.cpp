@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "shmem/layout/leave.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/ordering.hpp"
 
@@ -31,7 +32,7 @@ void Mail::ring_bell(int member) const {
   wake_sleepers(word);
 }
 
-Mail::~Mail() {
+void Mail::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
@@ -298,35 +299,50 @@ void Mail::check() {
   }
   if (now >= next_look_) {
     next_look_ = now + kLookEach;
-    check_peers(now);
+    check_peers();
   }
 }
 
+bool Mail::all_others_have_left() const {
+  for (int member = 0; member < job_.size; ++member) {
+    if (member != job_.me && !has_left(job_, member)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// A message of any member may come of another one than of that which has left, but not of a group that has lost one.
 bool Mail::awaits(int member) const {
   const Peer& peer = peers_[static_cast<std::size_t>(member)];
-  return !peer.sends.empty() || !peer.unanswered.empty() || !peer.answers.empty() || peer.taker || wants_from(member);
+  return !peer.sends.empty() || !peer.unanswered.empty() || !peer.answers.empty() || peer.taker ||
+         std::any_of(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
+           return one->peer == member || (one->peer < 0 && (!has_left(job_, member) || all_others_have_left()));
+         });
 }
 
-void Mail::check_peers(Clock::time_point /*now*/) {
-  for (int member = 0; member < job_.size; ++member) {
-    if (!awaits(member) || member == job_.me || !is_dead_or_zombie(job_, member)) {
-      continue;
+void Mail::check_peers() {
+  for (int member = 0; member < job_.size && !failed_; ++member) {
+    if (awaits(member) && member != job_.me && is_dead_or_zombie(job_, member)) {
+      end_without(member);
     }
-    // What it wrote before it ended counts.
-    hear_answers(member);
-    while (pull(member)) {
-    }
-    tell_answers(member);
-    if (!awaits(member)) {
-      continue;
-    }
-    const Error error{std::errc::owner_dead,
-                      fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}", job_.me,
-                                  describe_pe(job_, member))};
-    lost_(error);  // first: who finds a message withdrawn finds the reason, too
-    end_all(error);
+  }
+}
+
+/// That member has ended, or has left.
+void Mail::end_without(int member) {
+  // What it wrote before counts.
+  hear_answers(member);
+  while (pull(member)) {
+  }
+  tell_answers(member);
+  if (!awaits(member)) {
     return;
   }
+  const Error error{std::errc::owner_dead, fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}",
+                                                       job_.me, describe_pe(job_, member))};
+  lost_(error);  // first: who finds a message withdrawn finds the reason, too
+  end_all(error);
 }
 
 }  // namespace shmem

@@ -63,8 +63,9 @@ class Mail {
         peers_(static_cast<std::size_t>(job.size)) {}
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
-  /// Messages that are not over fail.
-  ~Mail();
+  ~Mail() { stop(); }
+  /// Messages that are not over fail. REQUIRES: no later post().
+  void stop();
 
   /// Begins a message. REQUIRES: the peer is a member, or -1 to receive.
   void post(const MessagePointer& message);
@@ -135,9 +136,11 @@ class Mail {
   void end_all(const Error& error);
   void withdraw_all();
   [[nodiscard]] bool wants_from(int member) const;
+  [[nodiscard]] bool all_others_have_left() const;
   bool end_with_group();
   void check();
-  void check_peers(Clock::time_point now);
+  void check_peers();
+  void end_without(int member);
   [[nodiscard]] bool awaits(int member) const;
   void expire(const MessagePointer& message);
   [[nodiscard]] bool is_pending() const { return pending_ != 0; }

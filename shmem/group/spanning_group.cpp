@@ -51,7 +51,11 @@ Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& opt
 
 SpanningGroup::~SpanningGroup() {
   if (!failed_ && collectives_) {
-    static_cast<void>(collectives_->run(StagedCall{}, kGoodbye));
+    StagedCall goodbye;
+    goodbye.leaves = true;
+    if (!collectives_->run(goodbye, kGoodbye)) {
+      notices_->send(fail(std::errc::connection_reset, "it has left the group"));
+    }
   }
   collectives_.reset();
   mail_.reset();
@@ -77,8 +81,10 @@ Result<void> SpanningGroup::begin() {
 
 /// The Error of a collective call, with running_ held.
 Error SpanningGroup::failure_of(const Error& error) {
-  if (failed_ ||
-      (network_ && collectives_ && !collectives_->has_failed() && !network_->lost() && !notices_->has_come())) {
+  // The same on all members: calls that differ. A member that has left says so in place of a call.
+  const bool goes_on = error.code != std::errc::connection_reset && network_ && collectives_ &&
+                       !collectives_->has_failed() && !network_->lost() && !notices_->has_come();
+  if (failed_ || goes_on) {
     return in_ranks(error);
   }
   Error cause = error;

@@ -22,7 +22,7 @@ class SpanningGroup final : public Group {
   /// Collective. `where`: members are on several nodes.
   static Result<std::unique_ptr<Group>> create(std::unique_ptr<StoreBootstrap> bootstrap, const Whereabouts& where,
                                                const Options& options);
-  /// Waits a moment for the other members, so that none loses what is still on its way.
+  /// Waits a moment for the other members, so that none loses what is still on its way, and then tells them.
   ~SpanningGroup() override;
 
   [[nodiscard]] int size() const override { return bootstrap_->size(); }

@@ -8,7 +8,7 @@
  * If the ranks are on several nodes, all calls are messages between ranks, through UCX. Such a group has no symmetric
  * memory: -ENOTSUP.
  *
- * After a member has died or did not come in time, all calls on the group fail with that error, on all members. Calls
+ * After a member has died, has left the group, or did not come in time, all calls on the group fail with that error, on all members. Calls
  * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has
  * a port of one that no other group, and no shmem_init, has taken; such a barrier is not compared with other calls,
  * unless SHMEM_DEBUG is set for all members.
@@ -46,7 +46,9 @@ typedef struct shmemx_group_store_t {
  * without UCX; -ENOMEM; -EPROTONOSUPPORT different versions. */
 SHMEM_API int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size,
                                   shmemx_group_t** group) SHMEM_NOEXCEPT;
-/* Not collective. Calls of this process on the group have ended; messages that are under way fail. */
+/* Not collective. Calls of this process on the group have ended; messages that are under way fail. Other members that
+ * wait for this one, now or later, get -EOWNERDEAD within about a second, with a text that says that it has left the
+ * group; on several nodes -ECONNRESET, and this call waits up to a second for the others to leave, too. */
 SHMEM_API void shmemx_group_destroy(shmemx_group_t* group) SHMEM_NOEXCEPT;
 
 enum shmemx_group_kind {
@@ -97,8 +99,9 @@ typedef struct shmemx_group_call_t {
 } shmemx_group_call_t;
 
 /* Collective. One thread at a time; members make their calls in the same order. Errors: -EINVAL the calls of the
- * members differ, or cannot be made; -ETIMEDOUT; -EOWNERDEAD a member has died; -ECANCELED another member has seen one
- * of these. On several nodes: -ECONNRESET a member has died, has left the group, or cannot be reached. */
+ * members differ, or cannot be made; -ETIMEDOUT; -EOWNERDEAD a member has died or has left the group; -ECANCELED
+ * another member has seen one of these. On several nodes: -ECONNRESET instead of -EOWNERDEAD, or a member cannot be
+ * reached. */
 SHMEM_API int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) SHMEM_NOEXCEPT;
 /* The same. The members' calls differ (-EINVAL on all of them) also if their signatures do: a number that says what
  * else shall be the same, such as a hash of the shape of the data. */
@@ -122,7 +125,7 @@ SHMEM_API void* shmemx_group_memory_of(const shmemx_group_memory_t* memory, int 
 SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
 
 /* For programs that wait in symmetric memory for a store of another member: look from time to time. Not collective, any
- * thread. 0: the process of that member is there; -EOWNERDEAD it has ended; -ECANCELED the group has failed. */
+ * thread. 0: that member is there; -EOWNERDEAD it has ended, or has left the group; -ECANCELED the group has failed. */
 SHMEM_API int shmemx_group_check(shmemx_group_t* group, int rank) SHMEM_NOEXCEPT;
 
 /* For a program that waits for a collective call of another thread, and gives up: which ranks have not begun that call,

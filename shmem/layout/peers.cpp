@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/layout/peers.hpp"
+#include "shmem/layout/leave.hpp"
 
 #include <fmt/format.h>
 
@@ -16,6 +17,9 @@
 namespace shmem {
 namespace {
 
+/// In the negative of the id of a process that has left; no id is so large.
+constexpr std::int32_t kLeft = std::int32_t{1} << 30;
+
 /// The id of its process, or 0 if this process cannot see it.
 pid_t visible_process(const Job& job, int pe) {
   const PeMetadata& theirs = job.metadata(pe);
@@ -26,7 +30,8 @@ pid_t visible_process(const Job& job, int pe) {
 }
 
 bool stays_away(const Job& job, int pe) {
-  return job.metadata(pe).pid.load(std::memory_order_relaxed) < 0;
+  // Acquire: pairs with leave(). A store of this PE that is missing afterwards does not come any more.
+  return job.metadata(pe).pid.load(std::memory_order_acquire) < 0;
 }
 
 }  // namespace
@@ -47,6 +52,14 @@ void introduce(const Job& job) {
 
 void stay_away(const Job& job) {
   job.metadata(job.me).pid.store(-::getpid(), std::memory_order_relaxed);
+}
+
+void leave(const Job& job) {
+  job.metadata(job.me).pid.store(-(::getpid() | kLeft), std::memory_order_release);  // pairs with stays_away()
+}
+
+bool has_left(const Job& job, int pe) {
+  return job.metadata(pe).pid.load(std::memory_order_relaxed) <= -kLeft;
 }
 
 std::vector<CpuLocation> locations_here(const Job& job) {
@@ -81,13 +94,13 @@ bool is_stopped(const Job& job, int pe) {
 
 std::string describe_pe(const Job& job, int pe) {
   const PeMetadata& theirs = job.metadata(pe);
-  std::string text =
-      fmt::format("PE {} (pid {}", job.nodes.world(pe), std::abs(theirs.pid.load(std::memory_order_relaxed)));
+  const pid_t pid = std::abs(theirs.pid.load(std::memory_order_relaxed)) & ~kLeft;
+  std::string text = fmt::format("PE {} (pid {}", job.nodes.world(pe), pid);
   if (theirs.host[0] != '\0') {
     text += std::string(" on ") + theirs.host.data();
   }
   if (stays_away(job, pe)) {
-    return text + ", which could not start)";
+    return text + (has_left(job, pe) ? ", which has left the group)" : ", which could not start)");
   }
   if (!is_dead_or_zombie(job, pe)) {
     return text + (is_stopped(job, pe) ? ", stopped)" : ")");
