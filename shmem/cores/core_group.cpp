@@ -2,10 +2,10 @@
 #include "shmem/cores/core_group.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <string>
+
+#include "base/signals_blocked.hpp"
 
 namespace shmem {
 namespace {
@@ -27,22 +27,6 @@ void wait_for(SyncWord& word, const WaitPolicy& policy, std::uint64_t value) {
   }
   word.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
-
-/// Signals are for the threads of the application; a thread inherits its creator's mask.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -76,7 +60,7 @@ Result<std::unique_ptr<CoreGroup>> CoreGroup::create(int cores, const WaitPolicy
 }
 
 void CoreGroup::start_threads() {
-  const SignalsBlocked blocked;
+  const base::SignalsBlocked blocked;
   threads_.reserve(static_cast<std::size_t>(cores_) - 1);
   for (int index = 1; index < cores_; ++index) {
     threads_.emplace_back([this, index] { serve(index); });

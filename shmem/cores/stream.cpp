@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/signals_blocked.hpp"
 #include "shmem/config/failure.hpp"
 
 namespace shmem {
@@ -28,7 +29,10 @@ bool Stream::is_own_thread() {
   return own_thread();
 }
 
-Stream::Stream() : thread_([this] { run(); }) {}
+Stream::Stream() {
+  const base::SignalsBlocked blocked;
+  thread_ = std::thread([this] { run(); });
+}
 
 Stream::~Stream() {
   {

@@ -11,8 +11,8 @@
 
 namespace shmem {
 
-/// Owns a thread, which sleeps while there is nothing to do. Any thread may add work and wait for it. The destructor
-/// waits for all work.
+/// Owns a thread, which sleeps while there is nothing to do and receives no signals. Any thread may add work and wait
+/// for it. The destructor waits for all work.
 class Stream {
  public:
   using Work = std::function<std::errc()>;

@@ -4,6 +4,7 @@
 #include <stop_token>
 #include <system_error>
 
+#include "base/signals_blocked.hpp"
 #include "shmem/net/network.hpp"
 
 namespace shmem {
@@ -18,6 +19,7 @@ Result<std::jthread> start_progress_thread(Network& network) {
     }
   };
   try {
+    const base::SignalsBlocked blocked;
     std::jthread thread(run);
     network.is_served_by_a_thread();
     return thread;

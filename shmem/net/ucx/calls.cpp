@@ -105,6 +105,7 @@ void leave_memory_functions_alone() {
 Result<UcxCalls> load_ucx(const std::string& library) {
   leave_memory_functions_alone();
   const SignalsKept signals;
+  const base::SignalsBlocked blocked;  // for threads that it may start
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   UcxCalls calls{};
   if (handle == nullptr || !find_all(handle, calls)) {

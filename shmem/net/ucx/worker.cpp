@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_blocked.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
 
 namespace shmem {
@@ -165,6 +166,7 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std:
                                                       "install that on this node, or build libshmem for this version",
                                                       ucx_version(calls), UCP_API_MAJOR, UCP_API_MINOR));
   }
+  const base::SignalsBlocked blocked;  // for UCX's thread
   std::unique_ptr<UcxWorker> made(new UcxWorker(calls));
   if (auto done = made->make_context(remote_pes); !done) {
     return done.error();
