@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -74,15 +76,40 @@ std::optional<Threads> threads_of(pid_t process) {
   return all;
 }
 
+/// Field `number` of what is behind the name, where the state is field 3: proc(5). 0 if there is none.
+std::uint64_t field_of(std::string_view behind, int number) {
+  for (int field = 3; field < number && !behind.empty(); ++field) {
+    behind.remove_prefix(std::min(behind.find(' '), behind.size() - 1) + 1);
+  }
+  std::uint64_t value = 0;
+  std::from_chars(behind.data(), behind.data() + behind.size(), value);
+  return value;
+}
+
+/// A process whose parent has not asked for its end. The first thread alone may have ended: then there are others.
+bool is_zombie(pid_t process) {
+  constexpr int kThreads = 20;
+  const std::string stat = beginning_of(folder_of(process) + "/stat");
+  const std::string_view state = behind_name(stat);
+  return !state.empty() && state.front() == 'Z' && field_of(state, kThreads) <= 1;
+}
+
 }  // namespace
 
 bool has_ended(pid_t process) {
   const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!handle) {
-    return process > 0 && errno == ESRCH;
+    // No descriptor to spare, an old kernel, or a container that forbids the call.
+    return process > 0 && ((::kill(process, 0) != 0 && errno == ESRCH) || is_zombie(process));
   }
   pollfd end{handle.get(), POLLIN, 0};
   return ::poll(&end, 1, 0) == 1;
+}
+
+std::uint64_t start_of(pid_t process) {
+  constexpr int kStart = 22;
+  const std::string stat = beginning_of(folder_of(process) + "/stat");
+  return field_of(behind_name(stat), kStart);
 }
 
 bool is_stopped(pid_t process) {

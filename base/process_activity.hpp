@@ -11,6 +11,10 @@ namespace base {
 /// The process has ended, whether or not its parent knows. False if it cannot be told.
 bool has_ended(pid_t process);
 
+/// When the process started, in ticks since the machine did: tells it from a later one with the same number. 0 if it
+/// cannot be told.
+std::uint64_t start_of(pid_t process);
+
 /// The process is stopped by a signal or by a debugger. False also if it cannot be seen.
 bool is_stopped(pid_t process);
 
