@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/private_fd.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+
+namespace base {
+namespace {
+
+// What the fork handler may read: fixed memory, no locks of others.
+
+/// A set of descriptors. Threads add and remove their own; relaxed, because fork() of a thread that knows nothing of
+/// another one's descriptor may as well come before it was added.
+class FdSet {
+ public:
+  static constexpr int kEnd = 1 << 20;  // of Linux, unless /proc/sys/fs/nr_open says otherwise
+
+  void add(int fd) {
+    change(fd, [this, fd](Word& word, std::uint64_t bit) {
+      word.fetch_or(bit, std::memory_order_relaxed);
+      const std::size_t end = static_cast<std::size_t>(fd) / 64 + 1;
+      std::size_t seen = end_.load(std::memory_order_relaxed);
+      while (seen < end && !end_.compare_exchange_weak(seen, end, std::memory_order_relaxed)) {
+      }
+    });
+  }
+  void remove(int fd) {
+    change(fd, [](Word& word, std::uint64_t bit) { word.fetch_and(~bit, std::memory_order_relaxed); });
+  }
+  template <typename Use>
+  void for_each(Use use) const {
+    const std::size_t end = end_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < end; ++i) {
+      for (std::uint64_t word = words_[i].load(std::memory_order_relaxed); word != 0; word &= word - 1) {
+        use(static_cast<int>(64 * i) + __builtin_ctzll(word));
+      }
+    }
+  }
+
+ private:
+  using Word = std::atomic<std::uint64_t>;
+  template <typename Change>
+  void change(int fd, Change change) {
+    if (fd >= 0 && fd < kEnd) {
+      change(words_[static_cast<std::size_t>(fd) / 64], std::uint64_t{1} << (fd % 64));
+    }
+  }
+  std::array<Word, kEnd / 64> words_;
+  std::atomic<std::size_t> end_{0};  // of the words that may have bits
+};
+
+constinit FdSet private_fds;
+constinit FdSet private_epolls;
+constinit std::atomic<int> dead_fd{-1};  // no event ever comes from it
+/// Held over a fork, and while a descriptor is closed: between its removal and its end it may not be inherited.
+constinit std::mutex changes;
+
+/// Calls `use` for each descriptor in what /proc/self/fdinfo has of an epoll descriptor: lines "tfd:  5 events: ...".
+template <typename Use>
+void for_each_line(std::string_view text, Use use) {
+  constexpr std::string_view kStart = "tfd:";
+  for (auto at = text.find(kStart); at != std::string_view::npos; at = text.find(kStart, at)) {
+    at = std::min(text.find_first_not_of(' ', at + kStart.size()), text.size());
+    int fd = -1;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), fd);
+    if (error == std::errc{} && end != text.data() + text.size()) {  // else the number may go on in the next part
+      use(fd);
+    }
+  }
+}
+
+bool is_socket(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+/// The descriptors that `epoll` waits for, and those that epoll descriptors among them wait for.
+template <typename Use>
+void for_each_member(int epoll, Use use, int depth = 0) {
+  constexpr int kDeepest = 4;  // the kernel allows one more
+  std::array<char, 32> name{};
+  std::memcpy(name.data(), "/proc/self/fdinfo/", 18);
+  *std::to_chars(name.data() + 18, name.data() + name.size() - 1, epoll).ptr = '\0';
+  const int file = ::open(name.data(), O_RDONLY | O_CLOEXEC);
+  std::array<char, 4096> part{};
+  std::size_t kept = 0;  // the begin of a line
+  for (ssize_t got = 0; file >= 0 && (got = ::read(file, part.data() + kept, part.size() - kept)) > 0;) {
+    const std::string_view text(part.data(), kept + static_cast<std::size_t>(got));
+    const auto whole = text.rfind('\n') + 1;  // 0 if there is none
+    for_each_line(text.substr(0, whole), [&](int fd) {
+      if (depth < kDeepest && !is_socket(fd)) {
+        for_each_member(fd, use, depth + 1);
+      }
+      use(fd);
+    });
+    kept = text.size() - whole;
+    std::memmove(part.data(), part.data() + whole, kept);
+    kept = kept == part.size() ? 0 : kept;  // no such line has that many bytes
+  }
+  if (file >= 0) {
+    ::close(file);
+  }
+}
+
+void replace(int fd) {
+  const int dead = dead_fd.load(std::memory_order_relaxed);
+  if (dead < 0 || ::dup3(dead, fd, O_CLOEXEC) < 0) {
+    ::close(fd);
+  }
+}
+
+void before_fork() {
+  changes.lock();
+}
+
+void in_parent() {
+  changes.unlock();
+}
+
+void in_child() {
+  private_epolls.for_each([](int epoll) { for_each_member(epoll, replace); });
+  private_fds.for_each(replace);
+  changes.unlock();
+}
+
+void install_handlers() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    dead_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ::pthread_atfork(before_fork, in_parent, in_child);
+  });
+}
+
+}  // namespace
+
+PrivateFd::PrivateFd(int fd) noexcept : fd_(fd) {
+  if (fd >= 0) {
+    install_handlers();
+    private_fds.add(fd);
+  }
+}
+
+void PrivateFd::reset() noexcept {
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) {
+    const std::lock_guard lock(changes);
+    private_fds.remove(fd);
+    ::close(fd);
+  }
+}
+
+PrivateEpoll::PrivateEpoll(int epoll) noexcept : epoll_(epoll) {
+  if (epoll >= 0) {
+    install_handlers();
+    private_epolls.add(epoll);
+  }
+}
+
+PrivateEpoll::~PrivateEpoll() {
+  private_epolls.remove(epoll_);
+}
+
+void PrivateEpoll::close_on_exec() const noexcept {
+  if (epoll_ >= 0) {
+    for_each_member(epoll_, [](int fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); });
+  }
+}
+
+}  // namespace base

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/private_fd.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <functional>
+
+namespace {
+
+using base::PrivateEpoll;
+using base::PrivateFd;
+using base::UniqueFd;
+
+struct Connection {
+  UniqueFd here, there;
+};
+
+Connection connect() {
+  std::array<int, 2> ends{-1, -1};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+bool has_ended(const UniqueFd& connection) {
+  pollfd end{connection.get(), POLLIN, 0};
+  return ::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0;
+}
+
+/// A forked child that lives as long as this.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      for (;;) {
+        ::pause();
+      }
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+/// What `body` returns in a forked child.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(body());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(PrivateFd, EndsWithItsProcessThoughAChildLives) {
+  auto [here, there] = connect();
+  PrivateFd mine(std::move(here));
+  const Child child;
+  EXPECT_FALSE(has_ended(there));
+  mine.reset();
+  // The child may not have run yet.
+  pollfd end{there.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 10000), 1);
+  EXPECT_TRUE(has_ended(there));
+}
+
+TEST(PrivateFd, HasADeadDescriptorOfItsNumberInAChild) {
+  auto [here, there] = connect();
+  const PrivateFd mine(std::move(here));
+  ASSERT_EQ(::send(there.get(), "x", 1, 0), 1);
+  EXPECT_EQ(in_child([&mine] {
+              char byte = 0;
+              const bool is_dead = ::recv(mine.get(), &byte, 1, 0) < 0 && errno == ENOTSOCK;
+              return is_dead && ::fcntl(mine.get(), F_GETFD) == FD_CLOEXEC ? 0 : 1;
+            }),
+            0);
+  char byte = 0;
+  EXPECT_EQ(::recv(mine.get(), &byte, 1, 0), 1);
+}
+
+TEST(PrivateFd, LeavesOthersToChildren) {
+  auto first = connect();
+  const int number = first.here.get();
+  {
+    PrivateFd mine(std::move(first.here));
+    PrivateFd moved(std::move(mine));
+    EXPECT_FALSE(mine);  // NOLINT(bugprone-use-after-move): what it tests
+    EXPECT_EQ(moved.get(), number);
+  }
+  const auto second = connect();  // reuses the number
+  ASSERT_EQ(second.here.get(), number);
+  ASSERT_EQ(::send(second.there.get(), "x", 1, 0), 1);
+  EXPECT_EQ(in_child([&second] {
+              char byte = 0;
+              return ::recv(second.here.get(), &byte, 1, 0) == 1 ? 0 : 1;
+            }),
+            0);
+}
+
+int epoll_with(const std::vector<int>& fds) {
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  for (const int fd : fds) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    EXPECT_EQ(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+  }
+  return epoll;
+}
+
+TEST(PrivateEpoll, KeepsWhatItWaitsForFromChildren) {
+  // More than fit into one read of the list.
+  std::vector<Connection> connections;
+  std::vector<int> fds;
+  for (int i = 0; i < 200; ++i) {
+    connections.push_back(connect());
+    fds.push_back(connections.back().here.get());
+  }
+  const UniqueFd inner(epoll_with(fds));
+  auto direct = connect();
+  const UniqueFd outer(epoll_with({inner.get(), direct.here.get()}));
+  const PrivateEpoll mine(outer.get());
+  const Child child;
+  direct.here.reset();
+  for (auto& connection : connections) {
+    connection.here.reset();
+    pollfd end{connection.there.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&end, 1, 10000), 1);
+    ASSERT_TRUE(has_ended(connection.there));
+  }
+  EXPECT_TRUE(has_ended(direct.there));
+}
+
+TEST(PrivateEpoll, KeepsWhatItWaitsForFromPrograms) {
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  const Connection open{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  const UniqueFd epoll(epoll_with({open.here.get()}));
+  EXPECT_EQ(::fcntl(open.here.get(), F_GETFD), 0);
+  PrivateEpoll(epoll.get()).close_on_exec();
+  EXPECT_EQ(::fcntl(open.here.get(), F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(::fcntl(open.there.get(), F_GETFD), 0);
+}
+
+}  // namespace
