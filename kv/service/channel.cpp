@@ -67,6 +67,14 @@ struct Envelope {
   ~Envelope() = default;
 };
 
+ssize_t receive_bytes(int socket, msghdr& header, int flags) {
+  ssize_t got = -1;
+  do {
+    got = ::recvmsg(socket, &header, flags | MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
 }  // namespace
 
 Result<Channel> Channel::connect(const std::string& exchange, std::uint32_t seat) {
@@ -75,12 +83,7 @@ Result<Channel> Channel::connect(const std::string& exchange, std::uint32_t seat
   if (!socket || ::connect(socket.get(), address.data(), address.size) != 0) {
     return fail_errno(errno, fmt::format("cannot connect to seat {} of exchange {}", seat, exchange));
   }
-  Channel channel(std::move(socket));
-  if (!channel.is_our_user()) {
-    return fail(std::errc::permission_denied,
-                fmt::format("seat {} of exchange {} belongs to another user", seat, exchange));
-  }
-  return channel;
+  return Channel(std::move(socket));
 }
 
 pid_t Channel::peer() const {
@@ -104,16 +107,20 @@ std::errc Channel::send(const Message& message, std::span<const int> files) {
   return sent < 0 ? static_cast<std::errc>(errno) : std::errc{};
 }
 
-std::errc Channel::receive(std::optional<Received>& received) {
+void Channel::shut() {
+  ::shutdown(fd(), SHUT_RDWR);
+}
+
+std::errc Channel::receive(std::optional<Received>& received, std::size_t most_files) {
   received.reset();
   Received came;
   Envelope envelope(came.message);
-  envelope.header.msg_control = envelope.control.data();
-  envelope.header.msg_controllen = envelope.control.size();
-  ssize_t got = -1;
-  do {
-    got = ::recvmsg(fd(), &envelope.header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+  if (most_files > 0) {
+    envelope.header.msg_control = envelope.control.data();
+    envelope.header.msg_controllen = envelope.control.size();
+  }
+  // The message stays, with its files: what the kernel cannot hand over it would otherwise close here.
+  const ssize_t got = receive_bytes(fd(), envelope.header, MSG_PEEK | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return {};
   }
@@ -121,21 +128,25 @@ std::errc Channel::receive(std::optional<Received>& received) {
     return std::errc::connection_reset;
   }
   std::size_t files = 0;
-  base::take_fds(envelope.header, [&](base::UniqueFd file) {
-    if (files < came.files.size()) {
-      came.files[files++] = std::move(file);
-    }
-  });
+  base::take_fds(envelope.header, [&](base::UniqueFd file) { came.files[files++] = std::move(file); });
+  const int flags = envelope.header.msg_flags;
+  received = std::move(came);
+  if ((flags & MSG_CTRUNC) != 0) {
+    return files < most_files ? std::errc::too_many_files_open : std::errc::protocol_error;
+  }
+  // Its files have descriptors here, so that this closes none of them.
+  envelope.header.msg_control = nullptr;
+  envelope.header.msg_controllen = 0;
+  if (receive_bytes(fd(), envelope.header, 0) != got) {
+    return std::errc::connection_reset;
+  }
   // Before the size, which may be another one in another version.
-  if (got >= static_cast<ssize_t>(sizeof came.message.protocol) && is_other_version(came.message.protocol)) {
+  const std::uint32_t protocol = received->message.protocol;
+  if (got >= static_cast<ssize_t>(sizeof protocol) && is_other_version(protocol)) {
     return std::errc::protocol_not_supported;
   }
-  if (got != static_cast<ssize_t>(sizeof(Message)) || (envelope.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-      came.message.protocol != kProtocol) {
-    return std::errc::protocol_error;
-  }
-  received = std::move(came);
-  return {};
+  const bool is_whole = got == static_cast<ssize_t>(sizeof(Message)) && (flags & MSG_TRUNC) == 0;
+  return is_whole && protocol == kProtocol ? std::errc{} : std::errc::protocol_error;
 }
 
 Result<Listener> Listener::open(const std::string& exchange) {
@@ -160,18 +171,13 @@ Result<Listener> Listener::open(const std::string& exchange) {
       fmt::format("exchange {} has {} members already; leave one, or open another exchange", exchange, kMostMembers));
 }
 
-std::optional<Channel> Listener::accept(std::uint64_t& refused) {
-  while (true) {
-    base::UniqueFd socket(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      return std::nullopt;
-    }
-    Channel channel(std::move(socket));
-    if (channel.is_our_user()) {
-      return channel;
-    }
-    ++refused;
-  }
+std::optional<Channel> Listener::accept() {
+  base::UniqueFd socket(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return socket ? std::optional(Channel(std::move(socket))) : std::nullopt;
+}
+
+void Listener::shut() {
+  ::shutdown(fd(), SHUT_RDWR);
 }
 
 }  // namespace shmem::exchange

@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -55,7 +57,10 @@ constexpr std::size_t kMostMessageFds = 2;
 /// What came: a message with its descriptors.
 struct Received {
   Message message;
-  std::array<base::UniqueFd, kMostMessageFds> files;
+  std::array<base::UniqueFd, kMostMessageFds> files{base::UniqueFd(), base::UniqueFd()};
+  [[nodiscard]] bool has_files() const {
+    return std::any_of(files.begin(), files.end(), [](const base::UniqueFd& file) { return file.get() >= 0; });
+  }
 };
 
 /// One end. Nothing waits: these calls return at once. Used by one thread at a time.
@@ -64,8 +69,8 @@ class Channel {
   Channel() = default;
   explicit Channel(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// Connects to the member on this seat. Errors: ECONNREFUSED no member is there; EAGAIN too many connections to it
-  /// are pending; EACCES it belongs to another user.
+  /// Connects to the process on this seat, which may be another user's. Errors: ECONNREFUSED none is there; EAGAIN too
+  /// many connections to it are pending.
   static Result<Channel> connect(const std::string& exchange, std::uint32_t seat);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -76,8 +81,15 @@ class Channel {
   /// An error also if the other end has not taken earlier messages: a member that does not run must not hold up others.
   std::errc send(const Message& message, std::span<const int> files = {});
   /// Nothing, and no error: no message is there. Errors: ECONNRESET the other end has gone; EPROTONOSUPPORT it is a
-  /// member with another version of libshmem; EPROTO it does not follow the protocol.
-  std::errc receive(std::optional<Received>& received);
+  /// member with another version of libshmem; EPROTO it does not follow the protocol; EMFILE this process has too few
+  /// descriptors for those of the message, which stays. `most_files`: more descriptors are an error, EPROTO.
+  ///
+  /// Closing what comes from another process may take as long as that process likes: a socket waits for its linger
+  /// time. So nothing is closed here. The caller ends `received`, which may have descriptors also after an error, and
+  /// this connection, in which they may still be, where nobody waits for it: Disposal.
+  std::errc receive(std::optional<Received>& received, std::size_t most_files = kMostMessageFds);
+  /// The other end sees the end of the connection, as after the end of this object, which may come later.
+  void shut();
 
  private:
   base::UniqueFd socket_;
@@ -91,8 +103,10 @@ class Listener {
 
   [[nodiscard]] std::uint32_t seat() const { return seat_; }
   [[nodiscard]] int fd() const { return socket_.get(); }
-  /// Nothing if no process of our user waits; `refused` counts those of others.
-  std::optional<Channel> accept(std::uint64_t& refused);
+  /// The connection of a process that waits, which may be another user's, or nothing.
+  std::optional<Channel> accept();
+  /// No process can connect any more.
+  void shut();
 
  private:
   Listener(base::UniqueFd socket, std::uint32_t seat) : socket_(std::move(socket)), seat_(seat) {}

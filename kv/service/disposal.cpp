@@ -3,53 +3,91 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <new>
 
 namespace shmem::exchange {
 namespace {
 
 /// Between two looks for calls that still use one.
 constexpr std::chrono::milliseconds kLookAgain{20};
+/// For the destructor to wait.
+constexpr std::chrono::milliseconds kDisposalMoment{200};
+/// An ordinary member has far fewer that wait at a time: each is over at once.
+constexpr std::size_t kManyToDispose = 64;
+
+using DisposalList = std::list<std::shared_ptr<const void>>;
 
 }  // namespace
 
+struct Disposal::Queue {
+  std::mutex mutex;  // for the rest
+  std::condition_variable changed;
+  DisposalList used;
+  bool stop = false;     // end when nothing is left
+  bool runs = false;     // there is a thread
+  std::size_t size = 0;  // of `used`, and what the thread ends
+
+  void run();
+};
+
+Disposal::Disposal() : queue_(std::make_shared<Queue>()) {}
+
 Disposal::~Disposal() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-    changed_.notify_all();
+  std::unique_lock lock(queue_->mutex);
+  queue_->stop = true;
+  queue_->changed.notify_all();
+  const bool ended = queue_->changed.wait_for(lock, kDisposalMoment, [this] { return !queue_->runs; });
+  lock.unlock();
+  if (!ended) {
+    thread_.abandon();
   }
   thread_.join();
 }
 
-void Disposal::add(std::shared_ptr<const void> used) {
-  const std::lock_guard lock(mutex_);
-  used_.push_back(std::move(used));
-  changed_.notify_all();
-  if (!thread_.runs_here()) {
-    if (auto thread = HelperThread::start([this] { run(); })) {
+void Disposal::add(std::shared_ptr<const void> used) noexcept try {
+  DisposalList one{std::move(used)};
+  const std::lock_guard lock(queue_->mutex);
+  queue_->used.splice(queue_->used.end(), one);
+  ++queue_->size;
+  queue_->changed.notify_all();
+  if (!queue_->runs) {
+    if (auto thread = HelperThread::start([queue = queue_] { queue->run(); })) {
       thread_ = *std::move(thread);
+      queue_->runs = true;
     }  // else the destructor ends them, or the thread that a later one starts
   }
+} catch (const std::bad_alloc&) {
+  // It ends here, or with the last call that uses it.
 }
 
-void Disposal::run() {
-  std::unique_lock lock(mutex_);
-  while (!stop_) {
-    const auto unused = std::partition(used_.begin(), used_.end(), [](const auto& one) { return one.use_count() > 1; });
-    if (unused != used_.end()) {
-      std::vector<std::shared_ptr<const void>> ended(std::make_move_iterator(unused),
-                                                     std::make_move_iterator(used_.end()));
-      used_.erase(unused, used_.end());
+bool Disposal::is_behind() const {
+  const std::lock_guard lock(queue_->mutex);
+  return queue_->size >= kManyToDispose;
+}
+
+/// Allocates nothing.
+void Disposal::Queue::run() {
+  std::unique_lock lock(mutex);
+  while (!stop || !used.empty()) {
+    const auto unused = std::find_if(used.begin(), used.end(), [](const auto& one) { return one.use_count() == 1; });
+    if (unused != used.end()) {
+      DisposalList ended;
+      ended.splice(ended.end(), used, unused);
       lock.unlock();
       ended.clear();
       lock.lock();
-    } else if (used_.empty()) {
-      changed_.wait(lock);
+      --size;
+    } else if (used.empty()) {
+      changed.wait(lock);
     } else {
-      changed_.wait_for(lock, kLookAgain);
+      changed.wait_for(lock, kLookAgain);
     }
   }
+  runs = false;
+  changed.notify_all();
 }
 
 }  // namespace shmem::exchange

@@ -1,37 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of members that have gone, and of their memory, in a thread of its own.
+// The end of what other members have sent, and of their memory, in a thread of its own.
 #pragma once
 
-#include <condition_variable>
+#include <cstddef>
 #include <memory>
-#include <mutex>
-#include <vector>
+#include <new>
+#include <type_traits>
+#include <utility>
 
 #include "shmem/bootstrap/helper_thread.hpp"
 
 namespace shmem::exchange {
 
 /// The last process that unmaps memory, of a member that was killed for instance, also frees it: that may take a second
-/// for each GiB. No call waits for that, nor does the thread that notices deaths. Thread-safe.
+/// for each GiB. And the close() of a descriptor that another process has sent takes as long as that process likes, as
+/// does that of a connection that may have unread messages with descriptors. No call waits for that, nor does the
+/// thread that notices deaths. Thread-safe.
 class Disposal {
  public:
-  Disposal() = default;
+  Disposal();
   Disposal(const Disposal&) = delete;
   Disposal& operator=(const Disposal&) = delete;
-  /// Ends the rest.
+  /// Ends the rest. What takes longer than a moment goes on in the thread.
   ~Disposal();
 
   /// Ends a Peer, or a RemoteMemory, soon after the last call that uses it.
-  void add(std::shared_ptr<const void> used);
+  void add(std::shared_ptr<const void> used) noexcept;
+  /// Ends a thing that this call takes: a Channel, a Received.
+  template <typename T>
+  void take(T&& thing) noexcept {
+    static_assert(!std::is_lvalue_reference_v<T>);
+    try {
+      add(std::make_shared<T>(std::move(thing)));
+    } catch (const std::bad_alloc&) {
+      // It ends with the caller's.
+    }
+  }
+  /// So much waits for its end that the caller should not make more of it: each takes a descriptor.
+  [[nodiscard]] bool is_behind() const;
 
  private:
-  void run();
+  struct Queue;
 
-  std::mutex mutex_;  // for the next three
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<const void>> used_;
-  bool stop_ = false;
-  HelperThread thread_;  // started with the first of them
+  const std::shared_ptr<Queue> queue_;  // the thread has it, too
+  HelperThread thread_;                 // started with the first
 };
 
 }  // namespace shmem::exchange

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <iterator>
+#include <functional>
+#include <new>
+#include <thread>
+#include <utility>
 
 #include "shmem/config/log.hpp"
 
@@ -22,6 +24,8 @@ constexpr std::size_t kMostReaders = kMostMembers + 16;
 constexpr std::chrono::milliseconds kPause{200};
 /// Members with other versions that a member warns of.
 constexpr std::size_t kMostWarnings = 64;
+/// Connections that are accepted in a turn.
+constexpr int kMostAccepted = 64;
 
 }  // namespace
 
@@ -31,24 +35,35 @@ class Members::Events {
  public:
   explicit Events(const Members& members)
       : readers_(2), pending_(readers_ + members.readers_.size()), peers_(pending_ + members.pending_.size()) {
-    add(members.wake_.get());
-    add(members.pause_ ? -1 : members.listener_.fd());
+    waiting_.reserve(peers_ + kMostMembers);
+    add(members.wake_.get(), POLLIN);
+    add(members.pause_ ? -1 : members.listener_.fd(), POLLIN);
     for (const auto& reader : members.readers_) {
-      add(reader->channel.fd());
+      add(reader->channel.fd(), POLLIN);
     }
+    // Also without events, poll() tells of the end of a connection.
+    const short of_files = members.starved_ ? 0 : POLLIN;
     for (const auto& pending : members.pending_) {
-      add(pending.channel.fd());
+      add(pending.channel.fd(), of_files);
     }
-    for (const auto& peer : members.by_seat_) {
-      add(peer != nullptr ? peer->fd() : -1);
+    for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
+      if (const auto& peer = members.by_seat_[seat]) {
+        of_seat_[seat] = waiting_.size();
+        add(peer->fd(), of_files);
+      }
     }
   }
 
   void wait(int limit_ms) {
-    if (::poll(waiting_.data(), waiting_.size(), limit_ms) <= 0) {
-      for (auto& waiting : waiting_) {
-        waiting.revents = 0;
-      }
+    const int count = ::poll(waiting_.data(), waiting_.size(), limit_ms);
+    if (count > 0) {
+      return;
+    }
+    for (auto& waiting : waiting_) {
+      waiting.revents = 0;
+    }
+    if (count < 0) {
+      std::this_thread::sleep_for(kPause);  // EINVAL, ENOMEM: the next poll() fails at once, too
     }
   }
 
@@ -57,13 +72,14 @@ class Members::Events {
   [[nodiscard]] std::size_t readers() const { return pending_ - readers_; }
   [[nodiscard]] bool of_pending(std::size_t i) const { return at(pending_ + i); }
   [[nodiscard]] std::size_t pending() const { return peers_ - pending_; }
-  [[nodiscard]] bool of_peer(std::size_t seat) const { return at(peers_ + seat); }
+  [[nodiscard]] bool of_peer(std::size_t seat) const { return of_seat_[seat] != 0 && at(of_seat_[seat]); }
 
  private:
-  void add(int fd) { waiting_.push_back({.fd = fd, .events = POLLIN, .revents = 0}); }
+  void add(int fd, short events) { waiting_.push_back({.fd = fd, .events = events, .revents = 0}); }
   [[nodiscard]] bool at(std::size_t i) const { return waiting_[i].revents != 0; }
 
   std::size_t readers_, pending_, peers_;  // the first of each
+  std::array<std::size_t, kMostMembers> of_seat_{};
   std::vector<pollfd> waiting_;
 };
 
@@ -99,6 +115,39 @@ Members::~Members() {
   stop_.store(true, std::memory_order_relaxed);
   ::eventfd_write(wake_.get(), 1);
   thread_.join();
+  peers_.reset();
+  for (auto& peer : by_seat_) {
+    if (peer != nullptr) {
+      peer->end();
+      disposal_.add(std::move(peer));
+    }
+  }
+  for (auto& offer : pending_) {
+    end(std::move(offer));
+  }
+  for (auto& reader : readers_) {
+    end(std::move(reader));
+  }
+  // Connections that wait there may have messages with descriptors.
+  listener_.shut();
+  disposal_.take(std::move(listener_));
+}
+
+// The other member sees the end at once, and what it has sent is closed where nobody waits.
+
+void Members::end(Channel channel) noexcept {
+  channel.shut();
+  disposal_.take(std::move(channel));
+}
+
+void Members::end(Offer offer) noexcept {
+  offer.channel.shut();
+  disposal_.take(std::move(offer));
+}
+
+void Members::end(std::unique_ptr<Reader> reader) noexcept {
+  reader->channel.shut();
+  disposal_.take(std::move(reader));
 }
 
 Message Members::message(Kind kind, std::uint32_t number) const {
@@ -110,25 +159,34 @@ Message Members::message(Kind kind, std::uint32_t number) const {
 }
 
 void Members::run() {
-  for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
-    attach(seat);
-  }
+  wanted_.fill(true);
+  attach_waiting();
   // Relaxed: the eventfd wakes this thread, which looks again.
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (pending_.empty()) {
-      tell_joined();
+    try {
+      turn();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kPause);  // what could not be done is done in a later turn
     }
-    Events events(*this);  // no other thread changes what is in the lists, or a peer
-    events.wait(pause_ || !later_.empty() ? static_cast<int>(kPause.count()) : -1);
-    pause_ = false;
-    read_peers(events);
-    read_pending(events);
-    read_readers(events);
-    if (events.of_listener()) {
-      accept();
-    }
-    attach_waiting();
   }
+}
+
+void Members::turn() {
+  if (pending_.empty()) {
+    tell_joined();
+  }
+  const bool waits = std::find(later_.begin(), later_.end(), true) != later_.end();
+  Events events(*this);  // no other thread changes what is in the lists, or a peer
+  events.wait(pause_ || starved_ || waits ? static_cast<int>(kPause.count()) : -1);
+  pause_ = false;
+  starved_ = false;
+  read_peers(events);
+  read_pending(events);
+  read_readers(events);
+  if (events.of_listener()) {
+    accept();
+  }
+  attach_waiting();
 }
 
 void Members::tell_joined() {
@@ -158,60 +216,90 @@ void Members::note_refusal(std::errc error, pid_t pid, std::optional<std::uint32
 // ---- As a reader ----
 
 void Members::attach(std::uint32_t seat) {
-  const auto waits = [seat](const Pending& pending) { return pending.seat == seat; };
-  if (seat >= kMostMembers || seat == this->seat() || by_seat_[seat] != nullptr ||
-      std::any_of(pending_.begin(), pending_.end(), waits)) {
-    return;
+  bool attached = false;
+  try {
+    attached = try_to_attach(seat);
+  } catch (const std::bad_alloc&) {
+    // As without descriptors.
   }
-  auto channel = Channel::connect(exchange_, seat);
-  if (channel && channel->send(message(Kind::kHello, this->seat())) == std::errc{}) {
-    pending_.push_back({*std::move(channel), seat, {}});
-  } else if (!channel && channel.error().code == std::errc::permission_denied) {
-    add(counters_.refused);
-  } else if (!channel && channel.error().code != std::errc::connection_refused) {
+  if (!attached) {
     attach_later(seat);
   }
 }
 
-void Members::attach_later(std::uint32_t seat) {
-  if (later_.empty()) {
+/// False: try it again later.
+bool Members::try_to_attach(std::uint32_t seat) {
+  const auto waits = [seat](const Offer& offer) { return offer.seat == seat; };
+  if (seat == this->seat() || by_seat_[seat] != nullptr || std::any_of(pending_.begin(), pending_.end(), waits)) {
+    return true;
+  }
+  if (disposal_.is_behind()) {
+    return false;
+  }
+  pending_.reserve(pending_.size() + 1);
+  auto channel = Channel::connect(exchange_, seat);
+  if (!channel) {
+    return channel.error().code == std::errc::connection_refused;
+  }
+  if (!channel->is_our_user()) {
+    add(counters_.refused);
+    end(*std::move(channel));
+    return true;
+  }
+  if (channel->send(message(Kind::kHello, this->seat())) == std::errc{}) {
+    pending_.push_back({.channel = *std::move(channel), .seat = seat});
+  } else {
+    end(*std::move(channel));
+  }
+  return true;
+}
+
+void Members::attach_later(std::uint32_t seat) noexcept {
+  if (std::find(later_.begin(), later_.end(), true) == later_.end()) {
     retry_ = std::chrono::steady_clock::now() + kPause;
   }
-  if (std::find(later_.begin(), later_.end(), seat) == later_.end()) {
-    later_.push_back(seat);
-  }
+  later_[seat] = true;
 }
 
 void Members::attach_waiting() {
-  auto seats = std::exchange(wanted_, {});
-  if (!later_.empty() && std::chrono::steady_clock::now() >= retry_) {
-    seats.insert(seats.end(), later_.begin(), later_.end());
-    later_.clear();
+  Seats seats = std::exchange(wanted_, {});
+  if (std::chrono::steady_clock::now() >= retry_) {
+    std::transform(seats.begin(), seats.end(), later_.begin(), seats.begin(), std::logical_or<>());
+    later_.fill(false);
   }
-  for (const std::uint32_t seat : seats) {
-    attach(seat);
+  for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
+    if (seats[seat]) {
+      attach(seat);
+    }
   }
 }
 
+/// If there is no memory, nothing changes.
 void Members::set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer) {
+  PeerList list;
+  list.reserve(kMostMembers);
+  for (std::uint32_t one = 0; one < kMostMembers; ++one) {
+    if (const auto& of_seat = one == seat ? peer : by_seat_[one]; of_seat != nullptr) {
+      list.push_back(of_seat);
+    }
+  }
+  auto peers = std::make_shared<const PeerList>(std::move(list));
   if (std::shared_ptr<Peer> gone = std::exchange(by_seat_[seat], std::move(peer)); gone != nullptr) {
     disposal_.add(std::move(gone));  // now: the last list that has it may be a call's
   }
-  PeerList list;
-  std::copy_if(by_seat_.begin(), by_seat_.end(), std::back_inserter(list),
-               [](const auto& one) { return one != nullptr; });
-  auto peers = std::make_shared<const PeerList>(std::move(list));
   const std::lock_guard lock(peers_mutex_);
   peers_.swap(peers);
 }
 
 void Members::read_peers(const Events& events) {
   for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
-    if (!events.of_peer(seat) && (by_seat_[seat] == nullptr || by_seat_[seat]->is_alive())) {
+    if (by_seat_[seat] == nullptr || (!events.of_peer(seat) && by_seat_[seat]->is_alive())) {
       continue;
     }
     const auto error = by_seat_[seat]->is_alive() ? by_seat_[seat]->receive() : std::errc::connection_reset;
-    if (error != std::errc{}) {
+    if (error == std::errc::too_many_files_open) {
+      starved_ = true;
+    } else if (error != std::errc{}) {
       note_refusal(error, by_seat_[seat]->pid(), seat);
       set_peer(seat, nullptr);
       attach_later(seat);  // if it lives, or another one has taken its seat
@@ -219,47 +307,77 @@ void Members::read_peers(const Events& events) {
   }
 }
 
-/// Keeps the regions before it. Nothing: it has not come yet.
-std::errc Members::receive_answer(Pending& pending, std::optional<Received>& answer) {
+/// Keeps what has come.
+Members::Answer Members::receive_answer(Offer& offer) {
   for (;;) {
     std::optional<Received> received;
-    const auto error = pending.channel.receive(received);
-    if (error != std::errc{} || !received || received->message.kind != Kind::kRegion) {
-      answer = std::move(received);
-      return error;
+    const auto error = offer.channel.receive(received);
+    if (error == std::errc{} && !received) {
+      return Answer::kNone;
     }
-    if (pending.regions.size() == kMostRegions) {
-      return std::errc::protocol_error;
+    if (error == std::errc{} && received->message.kind == Kind::kRegion && offer.regions.size() < kMostRegions) {
+      offer.regions.push_back(*std::move(received));
+      continue;
     }
-    pending.regions.push_back(*std::move(received));
+    const bool is_region = error == std::errc{} && received->message.kind == Kind::kRegion;
+    if (received) {
+      offer.welcome = *std::move(received);
+    }
+    if (error == std::errc::too_many_files_open) {
+      disposal_.take(std::exchange(offer.welcome, {}));
+      starved_ = true;
+      return Answer::kNone;
+    }
+    if (error == std::errc{} && !is_region) {
+      return Answer::kComplete;
+    }
+    note_refusal(is_region ? std::errc::protocol_error : error, offer.channel.peer(), offer.seat);
+    return Answer::kRefused;
   }
 }
 
-void Members::read_pending(const Events& events) {
-  std::vector<Pending> rest;
-  for (std::size_t i = 0; i < events.pending(); ++i) {
-    Pending& pending = pending_[i];
-    std::optional<Received> received;
-    const auto error = events.of_pending(i) ? receive_answer(pending, received) : std::errc{};
-    if (error != std::errc{}) {
-      note_refusal(error, pending.channel.peer(), pending.seat);
-      attach_later(pending.seat);
-      continue;
-    }
-    if (!received) {
-      rest.push_back(std::move(pending));
-      continue;
-    }
-    auto peer = Peer::open(std::move(pending.channel), pending.seat, *std::move(received), std::move(pending.regions),
-                           disposal_);
-    if (!peer || (*peer)->receive() != std::errc{}) {
-      add(counters_.refused);
-      attach_later(pending.seat);
-      continue;
-    }
-    set_peer(pending.seat, *std::move(peer));
+/// False: the member does not follow the protocol.
+bool Members::attach_to(Offer& offer) {
+  auto peer = Peer::open(offer, disposal_);
+  if (!peer) {
+    add(counters_.refused);
+    return false;
   }
-  pending_ = std::move(rest);
+  // Already before it is listed: a call that finds a block must find its memory.
+  const auto error = (*peer)->receive();
+  if (error != std::errc{} && error != std::errc::too_many_files_open) {
+    add(counters_.refused);
+    disposal_.add(*std::move(peer));
+    return false;
+  }
+  set_peer(offer.seat, *std::move(peer));
+  return true;
+}
+
+void Members::read_pending(const Events& events) {
+  for (std::size_t i = events.pending(); i-- > 0;) {
+    if (!events.of_pending(i)) {
+      continue;
+    }
+    Offer& offer = pending_[i];
+    Answer answer = Answer::kRefused;
+    try {
+      answer = receive_answer(offer);
+      if (answer == Answer::kComplete && !attach_to(offer)) {
+        answer = Answer::kRefused;
+      }
+    } catch (const std::bad_alloc&) {
+      answer = Answer::kRefused;  // try it again
+    }
+    if (answer == Answer::kNone) {
+      continue;
+    }
+    if (answer == Answer::kRefused) {
+      attach_later(offer.seat);
+    }
+    end(std::move(offer));
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 // ---- As the owner of blocks ----
@@ -267,18 +385,25 @@ void Members::read_pending(const Events& events) {
 void Members::accept() {
   std::uint64_t refused = 0;
   bool came = false;
-  while (auto channel = listener_.accept(refused)) {
+  // Those of other users could come without an end.
+  for (int i = 0; i < kMostAccepted && !disposal_.is_behind(); ++i) {
+    auto channel = listener_.accept();
+    if (!channel) {
+      break;
+    }
     came = true;
+    const bool is_ours = channel->is_our_user();
     const std::lock_guard lock(readers_mutex_);
-    if (make_room()) {
+    if (is_ours && make_room()) {
       readers_.push_back(std::make_unique<Reader>(Reader{*std::move(channel), nullptr}));
     } else {
+      end(*std::move(channel));
       ++refused;
     }
   }
   add(counters_.refused, refused);
-  // Without descriptors the connection stays, and poll() would return at once.
-  pause_ = !came && refused == 0;
+  // Without descriptors, or while too many wait to be closed, the connection stays, and poll() would return at once.
+  pause_ = !came || disposal_.is_behind();
 }
 
 /// REQUIRES: readers_mutex_. Those that connect and say nothing give way, the oldest first.
@@ -291,30 +416,32 @@ bool Members::make_room() {
   if (silent == readers_.end()) {
     return false;
   }
+  end(std::move(*silent));
   readers_.erase(silent);
   return true;
 }
 
 void Members::read_readers(const Events& events) {
   const std::lock_guard lock(readers_mutex_);
-  for (std::size_t i = 0; i < events.readers(); ++i) {
+  for (std::size_t i = events.readers(); i-- > 0;) {
     if (events.of_reader(i) && !answer(*readers_[i])) {
-      readers_[i].reset();  // its leases end
+      end(std::move(readers_[i]));  // its leases end
+      readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  std::erase(readers_, nullptr);
 }
 
 /// False: the connection is over.
-bool Members::answer(Reader& reader) {
+bool Members::answer(Reader& reader) try {
   std::optional<Received> received;
-  const auto error = reader.channel.receive(received);
+  const auto error = reader.channel.receive(received, 0);  // a reader has nothing to share
   if (error == std::errc{} && !received) {
     return true;
   }
   if (error == std::errc{} && received->message.kind == Kind::kHello && reader.board == nullptr) {
-    // A member that has come after this one, which it wants to know.
-    wanted_.push_back(received->message.number);
+    if (const std::uint32_t seat = received->message.number; seat < kMostMembers) {
+      wanted_[seat] = true;  // a member that has come after this one, which it wants to know
+    }
     return welcome(reader);
   }
   note_refusal(error, reader.channel.peer(), std::nullopt);
@@ -322,6 +449,8 @@ bool Members::answer(Reader& reader) {
     reader.channel.send(message(Kind::kGone, 0));  // whatever it says there: its version tells the other member
   }
   return false;
+} catch (const std::bad_alloc&) {
+  return false;  // it connects again
 }
 
 bool Members::welcome(Reader& reader) {

@@ -89,28 +89,29 @@ class Members {
     Channel channel;
     std::unique_ptr<LeaseBoard> board;
   };
-  /// A connection to a member that has not answered yet.
-  struct Pending {
-    Channel channel;
-    std::uint32_t seat;
-    std::vector<Received> regions;  // that have come
-  };
   class Events;
 
   Members(std::string exchange, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters);
   void run();
+  void turn();
   void tell_joined();
   void attach(std::uint32_t seat);
-  void attach_later(std::uint32_t seat);
+  bool try_to_attach(std::uint32_t seat);
+  void attach_later(std::uint32_t seat) noexcept;
   void attach_waiting();
   void read_peers(const Events& events);
-  static std::errc receive_answer(Pending& pending, std::optional<Received>& answer);
+  enum class Answer { kNone, kComplete, kRefused };
+  Answer receive_answer(Offer& offer);
+  bool attach_to(Offer& offer);
   void read_pending(const Events& events);
   void read_readers(const Events& events);
   void accept();
   bool make_room();
   bool answer(Reader& reader);
   bool welcome(Reader& reader);
+  void end(Channel channel) noexcept;
+  void end(Offer offer) noexcept;
+  void end(std::unique_ptr<Reader> reader) noexcept;
   bool send_region(Reader& reader, std::uint32_t number, const Region& region);
   void set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer);
   void note_refusal(std::errc error, pid_t pid, std::optional<std::uint32_t> seat);
@@ -127,7 +128,7 @@ class Members {
   std::vector<std::unique_ptr<Reader>> readers_;
   std::map<std::uint32_t, Region> regions_;
 
-  Disposal disposal_;               // has the peers that have gone; before all that has peers
+  Disposal disposal_;               // has what members have sent; before all that has peers
   mutable std::mutex peers_mutex_;  // for the next
   Peers peers_ = std::make_shared<const PeerList>();
 
@@ -137,11 +138,13 @@ class Members {
 
   // Only the thread uses these.
   std::array<std::shared_ptr<Peer>, kMostMembers> by_seat_;
-  std::vector<Pending> pending_;
-  std::vector<std::uint32_t> wanted_;  // seats to connect to now
-  std::vector<std::uint32_t> later_;   // seats to try again at `retry_`
+  std::vector<Offer> pending_;  // of members that have not sent all of it yet
+  using Seats = std::array<bool, kMostMembers>;
+  Seats wanted_{};  // to connect to now
+  Seats later_{};   // to try again at `retry_`
   std::chrono::steady_clock::time_point retry_;
   bool pause_ = false;         // accept no one for a while
+  bool starved_ = false;       // take no descriptors for a while
   std::set<pid_t> warned_of_;  // members with another version of libshmem
 
   HelperThread thread_;  // last: it uses the others

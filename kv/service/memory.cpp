@@ -92,7 +92,7 @@ std::shared_ptr<void> MappingRoom::take(std::uint64_t bytes) {
           }};
 }
 
-Result<RemoteMemory> RemoteMemory::open(base::UniqueFd file, const Range& range, MappingRoom* room) {
+Result<RemoteMemory> RemoteMemory::open(base::UniqueFd&& file, const Range& range, MappingRoom* room) {
   const auto access = check_memory(file.get(), range);
   if (!access) {
     return access.error();

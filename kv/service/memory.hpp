@@ -54,8 +54,9 @@ class MappingRoom : public std::enable_shared_from_this<MappingRoom> {
 /// Memory of another member, which can change its bytes at any time. Thread-safe.
 class RemoteMemory {
  public:
-  /// Memory for which there is no room is read like memory that can shrink. `room` may be null: there is enough.
-  static Result<RemoteMemory> open(base::UniqueFd file, const Range& range, MappingRoom* room);
+  /// Takes `file` if it reads by it; else, also after an error, the caller closes it. Memory for which there is no room
+  /// is read like memory that can shrink. `room` may be null: there is enough.
+  static Result<RemoteMemory> open(base::UniqueFd&& file, const Range& range, MappingRoom* room);
 
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const {
     return offset <= range_.bytes && bytes <= range_.bytes - offset;

@@ -2,9 +2,12 @@
 #include "kv/service/peer.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <new>
 #include <thread>
 
 #include "shmem/memory/copy.hpp"
@@ -20,6 +23,8 @@ constexpr std::uint32_t kMostLeaseMs = 60'000;
 constexpr auto kStale = static_cast<std::errc>(ESTALE);
 /// Messages taken in a row: a member that floods this one must not keep a thread.
 constexpr int kMostMessages = 256;
+/// A pull with two full batches of other threads before it waits, for much longer than this.
+constexpr std::chrono::microseconds kWordPause{20};
 
 std::int32_t status_of(std::errc error) {
   return -static_cast<std::int32_t>(error);
@@ -27,46 +32,56 @@ std::int32_t status_of(std::errc error) {
 
 }  // namespace
 
-Result<std::shared_ptr<Peer>> Peer::open(Channel channel, std::uint32_t seat, Received welcome,
-                                         std::vector<Received> regions, Disposal& disposal) {
-  const Message& message = welcome.message;
-  if (message.kind != Kind::kWelcome || !welcome.files[0] || !welcome.files[1] || message.quota > kMostLeases) {
-    return fail(std::errc::protocol_error, fmt::format("the member on seat {} does not follow the protocol", seat));
+Result<std::shared_ptr<Peer>> Peer::open(Offer& offer, Disposal& disposal) {
+  const Message& message = offer.welcome.message;
+  const auto& files = offer.welcome.files;
+  const auto refused = [&] {
+    return fail(std::errc::protocol_error,
+                fmt::format("the member on seat {} does not follow the protocol", offer.seat));
+  };
+  if (message.kind != Kind::kWelcome || !files[0] || !files[1] || message.quota > kMostLeases) {
+    return refused();
   }
-  auto directory = DirectoryReader::open(welcome.files[0].get(), message.number);
+  auto directory = DirectoryReader::open(files[0].get(), message.number);
   if (!directory) {
     return directory.error();
   }
-  const int leases = welcome.files[1].get();
+  const int leases = files[1].get();
   if (auto shared = check_shared(leases, lease_bytes(message.quota)); !shared) {
     return shared.error();
+  }
+  // Stores to it wait while its owner punches holes: no longer than that takes in so small a file.
+  struct stat status {};
+  if (::fstat(leases, &status) != 0 || static_cast<std::size_t>(status.st_size) != lease_bytes(message.quota)) {
+    return refused();
   }
   auto memory = base::Mapping::share(leases, lease_bytes(message.quota));
   if (!memory) {
     return memory.error();
   }
-  std::shared_ptr<Peer> peer(
-      new Peer(std::move(channel), seat, message, *std::move(directory), *std::move(memory), disposal));
-  for (Received& region : regions) {
-    if (peer->take(std::move(region)) != std::errc{}) {
-      return fail(std::errc::protocol_error, fmt::format("the member on seat {} does not follow the protocol", seat));
+  std::shared_ptr<Peer> peer(new Peer(offer, *std::move(directory), *std::move(memory), disposal));
+  for (Received& region : offer.regions) {
+    if (peer->take(region) != std::errc{}) {
+      peer->end();
+      disposal.add(std::move(peer));
+      return refused();
     }
   }
   return peer;
 }
 
-Peer::Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases,
-           Disposal& disposal)
-    : id_(welcome.member),
-      seat_(seat),
-      pid_(channel.peer()),
-      lease_ms_(std::min(welcome.lease_ms, kMostLeaseMs)),
+Peer::Peer(Offer& offer, DirectoryReader directory, base::Mapping leases, Disposal& disposal)
+    : id_(offer.welcome.message.member),
+      seat_(offer.seat),
+      pid_(offer.channel.peer()),
+      lease_ms_(std::min(offer.welcome.message.lease_ms, kMostLeaseMs)),
       directory_(std::move(directory)),
-      leases_(std::move(leases), welcome.quota),
+      leases_(std::move(leases), offer.welcome.message.quota),
       disposal_(disposal),
-      channel_(std::move(channel)) {}
+      channel_(std::move(offer.channel)) {}
 
-std::errc Peer::take(Received received) {
+/// Leaves what it does not need.
+std::errc Peer::take(Received& received) try {
   const Message& message = received.message;
   if (message.member != id_) {
     return std::errc::protocol_error;
@@ -84,10 +99,13 @@ std::errc Peer::take(Received received) {
   auto memory = RemoteMemory::open(std::move(received.files[0]), {message.offset, message.bytes}, room_.get());
   if (memory) {
     memories_[message.number] = std::make_shared<const RemoteMemory>(*std::move(memory));
+    received.files[0].reset();  // it is mapped, and a file in memory: that does not wait
   } else {
     refuse();  // pulls of its blocks fail, others go on
   }
   return {};
+} catch (const std::bad_alloc&) {
+  return std::errc::not_enough_memory;
 }
 
 std::errc Peer::receive() {
@@ -95,15 +113,21 @@ std::errc Peer::receive() {
   for (int i = 0; i < kMostMessages; ++i) {
     std::optional<Received> received;
     std::errc error = channel_.receive(received);
-    if (error == std::errc{} && received) {
-      error = take(*std::move(received));
+    if (!received && error == std::errc{}) {
+      break;
+    }
+    if (error == std::errc{}) {
+      error = take(*received);
+    }
+    if (received && received->has_files()) {
+      disposal_.take(*std::move(received));
+    }
+    if (error == std::errc::too_many_files_open) {
+      return error;
     }
     if (error != std::errc{}) {
       end();
       return error;
-    }
-    if (!received) {
-      break;
     }
   }
   return {};
@@ -161,7 +185,7 @@ void Peer::release(Block& block) {
   block.lease = 0;
 }
 
-Peer::Memory Peer::memory(std::uint32_t region) {
+Peer::Memory Peer::memory(std::uint32_t region, std::errc& error) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = memories_.find(region); found != memories_.end()) {
@@ -169,7 +193,7 @@ Peer::Memory Peer::memory(std::uint32_t region) {
     }
   }
   // Its owner sent the message before it published the block, so that it waits here.
-  receive();
+  error = receive();
   const std::lock_guard lock(mutex_);
   const auto found = memories_.find(region);
   return found != memories_.end() ? found->second : nullptr;
@@ -180,9 +204,10 @@ class Peer::Batch {
  public:
   Batch(Peer& peer, std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses)
       : peer_(peer), blocks_(blocks), destinations_(destinations), statuses_(statuses) {
-    // Other threads give their words back as soon as they have copied.
+    // Other threads give their words back as soon as they have copied. They may have a lower priority on this
+    // processor: a yield would keep it from them.
     while ((count_ = peer_.leases_.take(Leases::Use::kPull, std::span(words_).first(wanted()))) == 0) {
-      std::this_thread::yield();
+      std::this_thread::sleep_for(kWordPause);
     }
   }
   Batch(const Batch&) = delete;
@@ -230,14 +255,18 @@ class Peer::Batch {
       // The owner changed an entry that it said to be valid, or the caller the block.
       return peer_.refuse();
     }
-    const RemoteMemory* const memory = memory_of(place.region);
+    std::errc error{};
+    const RemoteMemory* const memory = memory_of(place.region, error);
+    if (memory == nullptr && error == std::errc::too_many_files_open) {
+      return error;
+    }
     if (memory == nullptr || !memory->has(place.offset, place.bytes)) {
       return peer_.is_alive() ? peer_.refuse() : std::errc::owner_dead;
     }
     auto* const to = static_cast<std::byte*>(destinations_[i]);
     const std::byte* const from = memory->at(place.offset);
     if (from == nullptr) {
-      const std::errc error = memory->read(place.offset, to, place.bytes);
+      error = memory->read(place.offset, to, place.bytes);
       if (error != std::errc{}) {
         add(peer_.refusals_);
       }
@@ -252,9 +281,9 @@ class Peer::Batch {
   }
 
   /// Kept until the end of the batch.
-  const RemoteMemory* memory_of(std::uint32_t region) {
+  const RemoteMemory* memory_of(std::uint32_t region, std::errc& error) {
     if (memory_count_ == 0 || region != region_) {
-      Memory found = peer_.memory(region);
+      Memory found = peer_.memory(region, error);
       if (found == nullptr) {
         return nullptr;
       }

@@ -26,13 +26,20 @@ using Block = shmemx_exchange_block_t;
 
 constexpr std::size_t kMostRegions = 64;
 
+/// What a member has sent to one that said hello.
+struct Offer {
+  Channel channel;
+  std::uint32_t seat = 0;
+  std::vector<Received> regions{};  // before the welcome
+  Received welcome{};
+};
+
 /// Thread-safe. It may outlive the member's process: what it has mapped stays.
 class Peer {
  public:
-  /// From the member's answer to the hello that was sent through `channel`, and the regions before it. `disposal`
-  /// outlives this, and gets memory that the member has taken back: to unmap it takes long.
-  static Result<std::shared_ptr<Peer>> open(Channel channel, std::uint32_t seat, Received welcome,
-                                            std::vector<Received> regions, Disposal& disposal);
+  /// Takes what it needs of a complete offer; the caller ends the rest by a Disposal. `disposal` outlives the calls of
+  /// this, and gets what the member has taken back, or what was not expected of it.
+  static Result<std::shared_ptr<Peer>> open(Offer& offer, Disposal& disposal);
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] std::uint32_t seat() const { return seat_; }
@@ -43,9 +50,14 @@ class Peer {
   // Relaxed: a call that has not seen the end yet reads memory that is still mapped.
   [[nodiscard]] bool is_alive() const { return alive_.load(std::memory_order_relaxed); }
 
-  /// Takes the messages that have come. An error ends this peer.
+  /// Takes the messages that have come. An error ends this peer, but for EMFILE: this process has too few descriptors
+  /// for those of the next message, which stays.
   std::errc receive();
-  void end() { alive_.store(false, std::memory_order_relaxed); }
+  /// The thread of Members sees that, too: its poll() returns.
+  void end() {
+    alive_.store(false, std::memory_order_relaxed);
+    channel_.shut();
+  }
 
   /// Fills `block` if the key is found. With lease_ms > 0 it is leased; over quota: it has none, and status EDQUOT.
   DirectoryReader::Outcome find(const Key& key, std::uint64_t layout, std::uint32_t lease_ms, Block& block);
@@ -59,12 +71,11 @@ class Peer {
   using Memory = std::shared_ptr<const RemoteMemory>;
   class Batch;
 
-  Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases,
-       Disposal& disposal);
+  Peer(Offer& offer, DirectoryReader directory, base::Mapping leases, Disposal& disposal);
   bool lease(Block& block, std::uint32_t lease_ms);
-  /// Null: the member has no such region.
-  Memory memory(std::uint32_t region);
-  std::errc take(Received received);
+  /// Null: the member has no such region; or `error` is EMFILE.
+  Memory memory(std::uint32_t region, std::errc& error);
+  std::errc take(Received& received);
   std::errc refuse() {
     add(refusals_);
     return std::errc::bad_message;

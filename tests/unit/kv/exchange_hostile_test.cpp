@@ -91,7 +91,8 @@ TEST(HostileOwner, WelcomesThatMakeNoSenseAreRefused) {
   const auto small = base::create_memfd("small", 4096);
   const auto huge_directory =
       base::create_memfd("huge", shmem::exchange::directory_size(kImpostorSlots));  // others can write it
-  for (int variant = 0; variant < 8; ++variant) {
+  const auto large_board = LeaseBoard::create(shmem::exchange::kMostLeases);
+  for (int variant = 0; variant < 9; ++variant) {
     Impostor impostor(exchange_name(110 + variant));
     const auto member = open_beside(exchange_name(110 + variant), [&] {
       impostor.reader();
@@ -118,6 +119,9 @@ TEST(HostileOwner, WelcomesThatMakeNoSenseAreRefused) {
           break;
         case 6:
           files = {huge_directory->get(), files[1]};
+          break;
+        case 7:
+          files = {files[0], large_board->file()};
           break;
         default:
           welcome.protocol = 1;

@@ -104,9 +104,8 @@ class Impostor {
 
   /// The connection of the next member that wants to read, whose hello has come.
   Channel& reader() {
-    std::uint64_t refused = 0;
     EXPECT_TRUE(readable(listener_.fd()));
-    reader_ = *listener_.accept(refused);
+    reader_ = *listener_.accept();
     std::optional<Received> hello;
     EXPECT_TRUE(readable(reader_.fd()));
     EXPECT_EQ(reader_.receive(hello), std::errc{});

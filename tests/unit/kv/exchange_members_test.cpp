@@ -3,7 +3,9 @@
 #include "kv/service/members.hpp"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/memfd.hpp"
 #include "kv/service/directory_writer.hpp"
@@ -48,9 +51,9 @@ using shmem::exchange::LeaseBoard;
 using shmem::exchange::Listener;
 using shmem::exchange::Members;
 using shmem::exchange::Message;
+using shmem::exchange::Offer;
 using shmem::exchange::Peer;
 using shmem::exchange::Peers;
-using shmem::exchange::Received;
 using ::testing::HasSubstr;
 
 /// False: it did not happen in 10 seconds.
@@ -104,6 +107,55 @@ TEST(ExchangeMembers, WithoutDescriptorsOpenFailsAndCanBeRepeated) {
   EXPECT_EQ(reader.pull(reader.find("key"), bytes), 0);
 }
 
+/// With fewer descriptors than poll() is asked about, it fails at once.
+TEST(ExchangeMembers, AThreadThatCannotWaitDoesNotSpin) {
+  const std::string name = exchange_name(64);
+  Member stays(name);
+  Member leaves(name);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  leaves.close();  // wakes the thread of the other one
+  const auto processor_time = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return std::chrono::seconds(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           std::chrono::microseconds(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+  };
+  const auto begin = processor_time();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LT(processor_time() - begin, std::chrono::milliseconds(200));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(soon([&] { return stays.stats().members == 0; }));
+}
+
+/// An error that a call comes across must reach the thread that connects to members, which waits for a message.
+TEST(ExchangeMembers, APeerThatACallEndsWakesTheThread) {
+  constexpr std::uint32_t kQuota = 4;
+  const auto directory = DirectoryWriter::create(8);
+  const auto board = LeaseBoard::create(kQuota);
+  ASSERT_TRUE(directory && board);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const Channel owner{base::UniqueFd(ends[0])};
+  Offer offer{.channel = Channel(base::UniqueFd(ends[1]))};
+  offer.welcome.message.kind = Kind::kWelcome;
+  offer.welcome.message.member = 7;
+  offer.welcome.message.number = 8;
+  offer.welcome.message.quota = kQuota;
+  offer.welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
+  Disposal disposal;
+  const auto peer = Peer::open(offer, disposal);
+  ASSERT_TRUE(peer) << peer.error().text;
+  ASSERT_EQ(::send(owner.fd(), "short", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ((*peer)->receive(), std::errc::protocol_error);
+  pollfd waiting{.fd = (*peer)->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&waiting, 1, 0), 1);
+  EXPECT_FALSE((*peer)->is_alive());
+}
+
 /// A call that uses a member while that is killed must not pay for freeing the memory that the member had.
 TEST(ExchangeMembers, TheLastCallThatUsesAMemberDoesNotUnmapItsMemory) {
   constexpr std::uint32_t kEntries = 8;
@@ -136,14 +188,14 @@ TEST(ExchangeMembers, TheThreadThatLearnsOfUnusedMemoryDoesNotUnmapIt) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
   Channel owner{base::UniqueFd(ends[0])};
-  Received welcome;
-  welcome.message.kind = Kind::kWelcome;
-  welcome.message.member = 7;
-  welcome.message.number = 8;
-  welcome.message.quota = kQuota;
-  welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
+  Offer offer{.channel = Channel(base::UniqueFd(ends[1]))};
+  offer.welcome.message.kind = Kind::kWelcome;
+  offer.welcome.message.member = 7;
+  offer.welcome.message.number = 8;
+  offer.welcome.message.quota = kQuota;
+  offer.welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
   Disposal disposal;
-  const auto peer = Peer::open(Channel(base::UniqueFd(ends[1])), 0, std::move(welcome), {}, disposal);
+  const auto peer = Peer::open(offer, disposal);
   ASSERT_TRUE(peer) << peer.error().text;
   const auto memory = base::create_memfd("memory", kBytes);
   ASSERT_TRUE(memory);
