@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -26,7 +28,10 @@ constexpr std::chrono::milliseconds kFirstRetry{100};
 constexpr std::chrono::milliseconds kLongestRetry{1000};
 /// An address that came from another member is dropped after so many failed attempts to connect.
 constexpr unsigned kMostFailures = 8;
-constexpr std::chrono::milliseconds kAcceptPause{200};
+/// After an error that would come again at once.
+constexpr std::chrono::milliseconds kLinksPause{200};
+/// Connections that are accepted in a turn.
+constexpr int kMostStrangersAtOnce = 64;
 
 }  // namespace
 
@@ -81,9 +86,9 @@ void Links::welcome(std::uint64_t session) {
   ::eventfd_write(wake_.get(), 1);
 }
 
-void Links::drop(std::uint64_t session) {
+void Links::drop(std::uint64_t session, std::chrono::milliseconds pause) {
   const std::lock_guard lock(mutex_);
-  to_drop_.push_back(session);
+  to_drop_.push_back({session, pause});
   ::eventfd_write(wake_.get(), 1);
 }
 
@@ -92,27 +97,38 @@ void Links::drop(std::uint64_t session) {
 void Links::run() {
   // Relaxed: the eventfd wakes this thread, which looks again.
   while (!stop_.load(std::memory_order_relaxed)) {
-    take_orders();
-    try_places();
-    tell_joined();
-    std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-                                {.fd = paused_until_ ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
-    for (const auto& connection : connections_) {
-      waiting.push_back({.fd = connection->fd(), .events = connection->events(), .revents = 0});
+    try {
+      turn();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kLinksPause);
     }
-    if (::poll(waiting.data(), waiting.size(), poll_limit()) < 0) {
-      continue;  // interrupted: nothing is known of any
-    }
-    eventfd_t woken = 0;
-    ::eventfd_read(wake_.get(), &woken);
-    for (std::size_t i = 2; i < waiting.size(); ++i) {
-      handle(*connections_[i - 2], waiting[i].revents);
-    }
-    if (waiting[1].revents != 0) {
-      accept();
-    }
-    std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
   }
+}
+
+void Links::turn() {
+  take_orders();
+  try_places();
+  tell_joined();
+  std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                              {.fd = paused_until_ ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+  for (const auto& connection : connections_) {
+    waiting.push_back({.fd = connection->fd(), .events = connection->events(), .revents = 0});
+  }
+  if (::poll(waiting.data(), waiting.size(), poll_limit()) < 0) {
+    if (errno != EINTR) {
+      std::this_thread::sleep_for(kLinksPause);  // EINVAL, ENOMEM: the next poll() fails at once, too
+    }
+    return;  // nothing is known of any
+  }
+  eventfd_t woken = 0;
+  ::eventfd_read(wake_.get(), &woken);
+  for (std::size_t i = 2; i < waiting.size(); ++i) {
+    handle(*connections_[i - 2], waiting[i].revents);
+  }
+  if (waiting[1].revents != 0) {
+    accept();
+  }
+  std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
 }
 
 /// Until a place is tried again, or a connection has not become a link in time.
@@ -140,36 +156,52 @@ void Links::handle(Connection& connection, short events) {
   if (connection.dropped) {
     return;  // by one that was handled before
   }
-  bool goes_on = connection.state == State::kLinked || Clock::now() < connection.deadline;
-  if (goes_on && connection.state == State::kConnecting) {
-    goes_on = events == 0 || (connection.finish_connecting() && greet(connection));
-  } else if (goes_on && events != 0) {
-    const bool alive = connection.read();
-    goes_on = take_frames(connection) && alive && connection.write();
+  bool goes_on = false;
+  try {
+    goes_on = go_on(connection, events);
+  } catch (const std::bad_alloc&) {
+    // It is made again, or the other side makes it again.
   }
   if (!goes_on) {
     drop(connection);
   }
 }
 
+bool Links::go_on(Connection& connection, short events) {
+  if (connection.state != State::kLinked && Clock::now() >= connection.deadline) {
+    return false;
+  }
+  if (events == 0) {
+    return true;
+  }
+  if (connection.state == State::kConnecting) {
+    return connection.finish_connecting() && greet(connection);
+  }
+  const bool alive = connection.read();
+  return take_frames(connection) && alive && connection.write();
+}
+
 void Links::accept() {
-  while (true) {
+  // Those that were dropped have descriptors, too.
+  std::erase_if(connections_, [](const auto& one) { return one->dropped; });
+  for (int i = 0; i < kMostStrangersAtOnce; ++i) {
+    const bool is_full = count(false, false) >= kMostStrangers;
     Endpoint from;
     from.size = sizeof from.storage;
     base::UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
                                     SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED && errno != EINTR) {
-        paused_until_ = Clock::now() + kAcceptPause;  // poll() would return at once
+        paused_until_ = Clock::now() + kLinksPause;  // poll() would return at once
       }
       return;
     }
     prepare_connection(socket.get());
-    if (count(false, false) >= kMostStrangers) {
-      const auto oldest = std::find_if(connections_.begin(), connections_.end(), [](const auto& one) {
-        return !one->outgoing && !one->dropped && one->state < State::kAdmitted;
-      });
+    if (is_full) {
+      const auto oldest = std::find_if(connections_.begin(), connections_.end(),
+                                       [](const auto& one) { return !one->outgoing && one->state < State::kAdmitted; });
       drop(**oldest);
+      connections_.erase(oldest);  // its descriptor, before the next one comes
     }
     connections_.push_back(std::make_unique<Connection>(std::move(socket), from, false, Clock::now() + kGreetingLimit));
   }
@@ -178,24 +210,29 @@ void Links::accept() {
 void Links::take_orders() {
   std::vector<Endpoint> seeds;
   std::vector<std::uint64_t> welcome_sessions;
-  std::vector<std::uint64_t> drop_sessions;
+  std::vector<Order> drop_sessions;
   {
     const std::lock_guard lock(mutex_);
     seeds.swap(new_seeds_);
     welcome_sessions.swap(to_welcome_);
     drop_sessions.swap(to_drop_);
   }
-  for (const Endpoint& seed : seeds) {
-    add_place(seed, Source::kProgram);
-  }
-  const auto contains = [](const std::vector<std::uint64_t>& sessions, std::uint64_t session) {
-    return std::find(sessions.begin(), sessions.end(), session) != sessions.end();
-  };
   for (const auto& connection : connections_) {
-    if (contains(drop_sessions, connection->session) ||
-        (contains(welcome_sessions, connection->session) && !welcome(*connection))) {
+    const auto dropped = std::find_if(drop_sessions.begin(), drop_sessions.end(),
+                                      [&](const Order& order) { return order.session == connection->session; });
+    if (dropped != drop_sessions.end()) {
+      drop(*connection, dropped->pause);
+    }
+  }
+  for (const auto& connection : connections_) {
+    const bool comes = !connection->dropped && std::find(welcome_sessions.begin(), welcome_sessions.end(),
+                                                         connection->session) != welcome_sessions.end();
+    if (comes && !welcome(*connection)) {
       drop(*connection);
     }
+  }
+  for (const Endpoint& seed : seeds) {
+    add_place(seed, Source::kProgram);
   }
   std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
 }
@@ -286,7 +323,7 @@ LinkConnection* Links::find_member(std::uint64_t member, bool outgoing) const {
 }
 
 /// The end of a connection, and of its link.
-void Links::drop(Connection& connection) {
+void Links::drop(Connection& connection, std::chrono::milliseconds pause) {
   connection.dropped = true;
   if (!connection.outgoing && connection.state == State::kProving) {
     add(counters_.refused);  // it has got a proof of the secret, and has given none
@@ -310,9 +347,9 @@ void Links::drop(Connection& connection) {
     return;
   }
   // If it was linked, the member may still live, or be started again.
-  place.next =
-      std::max(place.next, Clock::now() + std::min<std::chrono::milliseconds>(
-                                              kLongestRetry, kFirstRetry * (1U << std::min(place.failures, 4U))));
+  const auto usual =
+      std::min<std::chrono::milliseconds>(kLongestRetry, kFirstRetry * (1U << std::min(place.failures, 4U)));
+  place.next = std::max(place.next, Clock::now() + std::max(usual, pause));
 }
 
 }  // namespace shmem::exchange

@@ -76,8 +76,9 @@ class Links {
   Result<void> connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit);
   /// Links the reader that has come with this session: messages reach it.
   void welcome(std::uint64_t session);
-  /// Ends the link of this session: the other end has not kept to the protocol, or does not answer.
-  void drop(std::uint64_t session);
+  /// Ends the link of this session: the other end has not kept to the protocol, or does not answer. `pause`: before
+  /// this member connects to it again.
+  void drop(std::uint64_t session, std::chrono::milliseconds pause = {});
 
  private:
   using Connection = LinkConnection;
@@ -93,9 +94,16 @@ class Links {
 
   Links(base::UniqueFd listener, const Endpoint& place, base::UniqueFd wake, LinkSelf self, LinkHandlers handlers,
         Counters& counters);
+  struct Order {
+    std::uint64_t session;
+    std::chrono::milliseconds pause;
+  };
+
   void run();
+  void turn();
   [[nodiscard]] int poll_limit() const;
   void handle(Connection& connection, short events);
+  bool go_on(Connection& connection, short events);
   void accept();
   void try_places();
   void tell_joined();
@@ -114,7 +122,7 @@ class Links {
   /// Why the other side, or this one, cannot be understood; empty: it can.
   [[nodiscard]] std::string mismatch(const LinkIdentity& other) const;
 
-  void drop(Connection& connection);
+  void drop(Connection& connection, std::chrono::milliseconds pause = {});
   void note_refusal(const Connection& connection, const std::string& why);
   /// Where the address of a member comes from: this program, that member, or another member.
   enum class Source { kProgram, kItself, kOther };
@@ -140,7 +148,7 @@ class Links {
   std::string refusal_;  // of a seed
   std::vector<Endpoint> new_seeds_;
   std::vector<std::uint64_t> to_welcome_;
-  std::vector<std::uint64_t> to_drop_;
+  std::vector<Order> to_drop_;
 
   // Only the thread uses these.
   std::map<std::string, Place> places_;
