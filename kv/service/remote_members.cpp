@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "shmem/bootstrap/nodes.hpp"
@@ -26,6 +28,26 @@ std::uint64_t node_number(const std::string& host_id) {
   std::uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);
   return number;
+}
+
+/// A member whose calls have waited for another one in vain connects to it again after this; twice as long each time.
+constexpr std::chrono::seconds kFirstSilence{1};
+constexpr std::chrono::minutes kLongestSilence{2};
+/// A member that has answered for so long counts as one that always has.
+constexpr std::chrono::minutes kForgetSilence{30};
+constexpr std::size_t kMostSilences = 512;
+constexpr std::chrono::milliseconds kMemoryPause{10};
+
+/// In the thread of UCX, which no exception may end: what a message without memory was for times out. False: there was
+/// none.
+template <typename Call>
+bool if_memory(Call call) {
+  try {
+    call();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 bool is_request(RemoteKind kind) {
@@ -94,10 +116,17 @@ LinkHandlers RemoteMembers::link_handlers() {
 }
 
 PortHandlers RemoteMembers::port_handlers() {
-  return {.receive = [this](auto head, auto body) { receive(head, body); },
-          .connected = [this](std::uint64_t route) { welcome(route); },
-          .lost = [this](std::uint64_t route, const std::string& /*why*/) { lose(route); },
-          .turn = [this] { return readers_.turn(); }};
+  return {.receive = [this](auto head, auto body) { if_memory([&] { receive(head, body); }); },
+          .connected = [this](std::uint64_t route) { if_memory([&] { welcome(route); }); },
+          .lost = [this](std::uint64_t route, const std::string& /*why*/) { if_memory([&] { lose(route); }); },
+          .turn =
+              [this] {
+                bool more = true;  // without memory: again, a little later
+                if (!if_memory([&] { more = readers_.turn(); })) {
+                  std::this_thread::sleep_for(kMemoryPause);
+                }
+                return more;
+              }};
 }
 
 // ---- Messages ----
@@ -121,17 +150,40 @@ void RemoteMembers::receive(std::span<const std::byte> bytes, std::span<const st
   const auto peer = find_session(head->session);
   if (peer == nullptr) {
     add(counters_.refused);
-  } else if (peer->is_alive() && !peer->receive(*head, body)) {
-    peer->end(std::errc::bad_message);
-    drop(head->session);
+  } else if (peer->is_alive()) {
+    const bool was_proved = peer->is_proved();
+    if (!peer->receive(*head, body)) {
+      peer->end(std::errc::bad_message);
+      drop(head->session);
+    } else if (!was_proved && peer->is_proved()) {
+      const std::lock_guard lock(mutex_);
+      list_peers();
+    }
   }
 }
 
-void RemoteMembers::drop(std::uint64_t session) {
+void RemoteMembers::drop(std::uint64_t session, std::chrono::milliseconds pause) {
   const std::lock_guard lock(links_mutex_);
   if (links_ != nullptr) {
-    links_->drop(session);
+    links_->drop(session, pause);
   }
+}
+
+/// Calls have waited for this member in vain: they do not wait for it again until it answers.
+void RemoteMembers::note_silence(const std::string& place, std::uint64_t session) {
+  const auto now = std::chrono::steady_clock::now();
+  std::chrono::milliseconds pause = kFirstSilence;
+  {
+    const std::lock_guard lock(silences_mutex_);
+    if (silences_.size() >= kMostSilences && !silences_.contains(place)) {
+      silences_.clear();
+    }
+    Silence& silence = silences_[place];
+    silence.times = now - silence.last < kForgetSilence ? std::min(silence.times + 1, 16U) : 1;
+    silence.last = now;
+    pause = std::min<std::chrono::milliseconds>(kFirstSilence * (1U << (silence.times - 1)), kLongestSilence);
+  }
+  drop(session, pause);
 }
 
 std::optional<std::uint64_t> RemoteMembers::session_of(std::uint64_t route) const {
@@ -193,7 +245,12 @@ void RemoteMembers::close_route(std::uint64_t session) {
 }
 
 bool RemoteMembers::add_owner(LinkedOwner owner) {
-  const std::lock_guard lock(mutex_);  // the port can tell of the route at once
+  bool on_probation = false;
+  {
+    const std::lock_guard lock(silences_mutex_);
+    on_probation = silences_.contains(owner.place);
+  }
+  std::unique_lock lock(mutex_);  // the port can tell of the route at once
   const std::uint64_t route = port_->open(std::move(owner.address));
   std::uint32_t seat = kFirstRemoteSeat;
   while (std::any_of(by_session_.begin(), by_session_.end(),
@@ -205,13 +262,21 @@ bool RemoteMembers::add_owner(LinkedOwner owner) {
                                 .pid = owner.who.pid,
                                 .slots = owner.slots,
                                 .requests = owner.requests,
-                                .place = std::move(owner.place)};
-  by_session_[owner.session] = std::make_shared<RemotePeer>(
+                                .place = owner.place,
+                                .on_probation = on_probation};
+  const auto peer = std::make_shared<RemotePeer>(
       std::move(identity), settings_.answer_limit,
       [this, route](PortMessage message) { port_->send(route, std::move(message)); },
-      [this, session = owner.session] { drop(session); });
+      [this, place = owner.place, session = owner.session] {
+        if_memory([&] { note_silence(place, session); });  // called also by destructors
+      });
+  by_session_[owner.session] = peer;
   routes_[owner.session] = route;
   list_peers();
+  lock.unlock();
+  if (on_probation) {
+    peer->probe();
+  }
   return true;
 }
 
@@ -228,8 +293,11 @@ void RemoteMembers::remove_owner(std::uint64_t session) {
 /// REQUIRES: mutex_.
 void RemoteMembers::list_peers() {
   RemotePeerList list;
-  std::transform(by_session_.begin(), by_session_.end(), std::back_inserter(list),
-                 [](const auto& one) { return one.second; });
+  for (const auto& [session, peer] : by_session_) {
+    if (peer->is_proved()) {
+      list.push_back(peer);
+    }
+  }
   std::sort(list.begin(), list.end(),
             [](const auto& one, const auto& other) { return one->identity().seat < other->identity().seat; });
   peers_ = std::make_shared<const RemotePeerList>(std::move(list));

@@ -82,7 +82,8 @@ class RemoteMembers {
   void welcome(std::uint64_t route);
   void lose(std::uint64_t route);
   [[nodiscard]] std::optional<std::uint64_t> session_of(std::uint64_t route) const;
-  void drop(std::uint64_t session);
+  void drop(std::uint64_t session, std::chrono::milliseconds pause = {});
+  void note_silence(const std::string& place, std::uint64_t session);
   bool add_reader(LinkedReader reader);
   void remove_reader(std::uint64_t session);
   bool add_owner(LinkedOwner owner);
@@ -101,6 +102,14 @@ class RemoteMembers {
   std::map<std::uint64_t, std::shared_ptr<RemotePeer>> by_session_;
   std::map<std::uint64_t, std::uint64_t> routes_;  // of sessions
   RemotePeers peers_ = std::make_shared<const RemotePeerList>();
+
+  /// How often a member has not answered calls, which then waited for it.
+  struct Silence {
+    unsigned times = 0;
+    std::chrono::steady_clock::time_point last{};
+  };
+  std::mutex silences_mutex_;                // for the next
+  std::map<std::string, Silence> silences_;  // by place
 
   std::mutex links_mutex_;  // for drop(), while links_ is made or destroyed
   std::unique_ptr<Links> links_;

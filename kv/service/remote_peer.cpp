@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,11 @@
 
 namespace shmem::exchange {
 namespace {
+
+/// Requests of a pull under way.
+constexpr std::size_t kAtOnce = 2;
+/// The number of the probe; those of calls begin at 1.
+constexpr std::uint64_t kProbe = 0;
 
 /// What blocks may take, at most.
 std::chrono::milliseconds time_of(std::uint64_t bytes) {
@@ -32,6 +38,10 @@ void RemotePeer::end_locked(std::errc why) {
 }
 
 bool RemotePeer::receive(const RemoteHead& head, std::span<const std::byte> bytes) {
+  if (head.number == kProbe && head.kind == RemoteKind::kDescribed) {
+    proved_.store(true, std::memory_order_release);
+    return true;
+  }
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(head.number);
   if (found == calls_.end()) {
@@ -78,6 +88,14 @@ void RemotePeer::tell(RemoteHead head, BodyWriter& body) {
   if (is_alive()) {
     send_(body.take(head));
   }
+}
+
+void RemotePeer::probe() {
+  RemoteHead head;
+  head.kind = RemoteKind::kDescribe;
+  head.number = kProbe;
+  BodyWriter body(1);
+  tell(head, body);
 }
 
 void RemotePeer::remove(const RemoteCall& call) {
@@ -322,11 +340,15 @@ class RemotePull::Request final : public RemoteCall {
 RemotePull::RemotePull(std::shared_ptr<RemotePeer> peer, std::span<const Block> blocks, void* const* destinations,
                        std::int32_t* statuses)
     : peer_(std::move(peer)), left_(blocks), destinations_(destinations), statuses_(statuses) {
+  requests_.reserve(kAtOnce);
   start_some(false);
 }
 
+/// Nobody looks at the statuses any more; what is under way writes to the memory until it is over.
 RemotePull::~RemotePull() {
-  finish();
+  while (!requests_.empty()) {
+    finish_oldest();
+  }
 }
 
 /// Asks for the next blocks, or gives them a status if that is impossible.
@@ -339,7 +361,12 @@ void RemotePull::start_some(bool may_wait) {
   if (count == 0 && !left_.empty()) {
     statuses_[count++] = -EINVAL;
   } else if (peer_->try_turn() || (may_wait && peer_->take_turn())) {
-    requests_.push_back(std::make_unique<Request>(*peer_, left_.first(count), destinations_, statuses_));
+    try {
+      requests_.push_back(std::make_unique<Request>(*peer_, left_.first(count), destinations_, statuses_));
+    } catch (const std::bad_alloc&) {
+      peer_->give_turn();
+      throw;
+    }
   } else if (!peer_->is_alive()) {
     std::fill_n(statuses_, count, peer_->status());
   } else {
@@ -357,7 +384,6 @@ void RemotePull::finish_oldest() {
 }
 
 void RemotePull::finish() {
-  constexpr std::size_t kAtOnce = 2;
   while (!left_.empty() || !requests_.empty()) {
     if (!left_.empty() && requests_.size() < kAtOnce) {
       const std::size_t before = left_.size();

@@ -69,11 +69,16 @@ class RemotePeer {
     std::uint32_t slots = 0;
     std::uint64_t requests = 0;  // the owner's number for this member, in each request
     std::string place{};         // "192.0.2.1:4711"
+    bool on_probation = false;   // it has been silent: no call asks it before it has answered a probe
   };
 
   /// `silent` is called, with a lock held, when the member has not answered in time.
   RemotePeer(Identity identity, std::chrono::milliseconds limit, Send send, std::function<void()> silent)
-      : identity_(std::move(identity)), limit_(limit), send_(std::move(send)), silent_(std::move(silent)) {}
+      : identity_(std::move(identity)),
+        limit_(limit),
+        send_(std::move(send)),
+        silent_(std::move(silent)),
+        proved_(!identity_.on_probation) {}
 
   [[nodiscard]] const Identity& identity() const { return identity_; }
   [[nodiscard]] bool is_alive() const { return ended_.load(std::memory_order_acquire) == 0; }
@@ -81,6 +86,10 @@ class RemotePeer {
   void end(std::errc why);
   /// Why it has ended, as a status; 0: it lives.
   [[nodiscard]] std::int32_t status() const { return -ended_.load(std::memory_order_acquire); }
+  /// Whether calls may ask it.
+  [[nodiscard]] bool is_proved() const { return proved_.load(std::memory_order_acquire); }
+  /// Sends a request whose answer proves it; nobody waits for that.
+  void probe();
   /// A block that it said to have, and that could not be read.
   void note_refusal() { add(refusals_); }
   [[nodiscard]] std::uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
@@ -112,6 +121,7 @@ class RemotePeer {
   const std::chrono::milliseconds limit_;
   const Send send_;
   const std::function<void()> silent_;
+  std::atomic<bool> proved_;
   std::atomic<int> ended_{0};
   Counters::Count refusals_{0};
   std::mutex mutex_;  // for the rest

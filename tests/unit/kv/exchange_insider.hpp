@@ -135,12 +135,14 @@ class Insider {
       port_->send(*route_, *std::move(answer));
     }
   }
-  /// The first link of each kind is the one that a test is about; other members come as well.
+  /// The first link of each kind is the one that a test is about, and those that follow its end; other members come as
+  /// well.
   template <typename T>
   bool note(std::optional<T>& where, T what) {
     const std::lock_guard lock(mutex_);
-    if (!where) {
+    if (!where || ended_) {
       where = std::move(what);
+      route_.reset();
     }
     changed_.notify_all();
     return true;
