@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/service/directory_writer.hpp"
 
+#include <algorithm>
+
 #include "base/memfd.hpp"
 #include "shmem/memory/ordering.hpp"
 
@@ -89,6 +91,11 @@ std::optional<std::uint32_t> DirectoryWriter::take_slot() {
   if (used_.size() == slots_) {
     return std::nullopt;
   }
+  if (used_.size() == used_.capacity()) {
+    const std::size_t more = std::max<std::size_t>(64, 2 * used_.size());
+    free_.reserve(more);  // for as many as are used: remove() allocates nothing
+    used_.reserve(more);
+  }
   used_.emplace_back();
   return static_cast<std::uint32_t>(used_.size() - 1);
 }
@@ -98,6 +105,8 @@ std::errc DirectoryWriter::publish(const Key& key, const Place& place) {
     return is_valid(entry(*there).epoch.load(std::memory_order_relaxed)) ? std::errc::file_exists
                                                                          : std::errc::device_or_resource_busy;
   }
+  // What allocates comes first: an entry is published with all that belongs to it, or not at all.
+  std::uint64_t& uses = uses_[place.region];
   const auto index = free_word(key);
   const auto slot = index ? take_slot() : std::nullopt;
   if (!slot) {
@@ -112,7 +121,7 @@ std::errc DirectoryWriter::publish(const Key& key, const Place& place) {
   // Release: a reader that comes from the index finds the entry valid.
   word(*index).store(index_word(key.hash(), *slot), std::memory_order_release);
   used_[*slot].index = *index;
-  ++uses_[place.region];
+  ++uses;
   count(1, place.bytes);
   return {};
 }
@@ -131,23 +140,22 @@ std::optional<DirectoryWriter::Withdrawn> DirectoryWriter::withdraw(const Key& k
     // bytes sees the changed epoch afterwards (after_reads()).
     quiet();
     used_[*slot].withdrawn = std::chrono::steady_clock::now();
+    used_[*slot].is_withdrawn = true;
     count(-1, std::uint64_t{0} - mine.bytes.load(std::memory_order_relaxed));
   }
-  return Withdrawn{*slot, used_[*slot].withdrawn};
+  return Withdrawn{*slot, mine.epoch.load(std::memory_order_relaxed), used_[*slot].withdrawn};
 }
 
-void DirectoryWriter::remove(const Key& key) {
-  const auto slot = find(key);
-  if (!slot) {
-    return;
-  }
-  clear_word(used_[*slot].index);
+void DirectoryWriter::remove(const Withdrawn& withdrawn) {
+  Slot& slot = used_[withdrawn.slot];
+  slot.is_withdrawn = false;
+  clear_word(slot.index);
   const auto region =
-      static_cast<std::uint32_t>(entry(*slot).region_and_key_bytes.load(std::memory_order_relaxed) >> 32);
+      static_cast<std::uint32_t>(entry(withdrawn.slot).region_and_key_bytes.load(std::memory_order_relaxed) >> 32);
   if (--uses_[region] == 0) {
     uses_.erase(region);
   }
-  free_.push_back(*slot);
+  free_.push_back(withdrawn.slot);
 }
 
 /// A word before an empty one may be empty, too: searches then end there.

@@ -43,23 +43,33 @@ class DirectoryWriter {
 
   struct Withdrawn {
     std::uint32_t slot = 0;
+    std::uint64_t epoch = 0;  // since then
     Time since;
   };
   /// Makes the entry invalid, if it is not yet; readers that come later see that, and what they wrote earlier is
   /// visible here. Nothing if there is no such entry.
   std::optional<Withdrawn> withdraw(const Key& key);
-  /// Forgets a withdrawn entry. REQUIRES: no reader has a lease of it.
-  void remove(const Key& key);
+  /// False: the entry has been removed, and perhaps the key published again.
+  [[nodiscard]] bool is_withdrawn(const Withdrawn& withdrawn) const {
+    return used_[withdrawn.slot].is_withdrawn &&
+           entry(withdrawn.slot).epoch.load(std::memory_order_relaxed) == withdrawn.epoch;
+  }
+  /// Forgets a withdrawn entry. REQUIRES: is_withdrawn(), and no reader has a lease of it.
+  void remove(const Withdrawn& withdrawn);
 
   [[nodiscard]] std::uint64_t blocks() const { return blocks_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// Entries of this region, withdrawn ones among them.
-  [[nodiscard]] bool uses(std::uint32_t region) const { return uses_.contains(region); }
+  [[nodiscard]] bool uses(std::uint32_t region) const {
+    const auto found = uses_.find(region);
+    return found != uses_.end() && found->second > 0;
+  }
 
  private:
   struct Slot {
     std::size_t index = 0;  // of its word
     Time withdrawn{};
+    bool is_withdrawn = false;  // and not removed
   };
 
   DirectoryWriter(base::UniqueFd file, base::Mapping memory, std::uint32_t slots);

@@ -94,9 +94,11 @@ class Exchange {
   int find_remote(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms,
                   Block* blocks);
   std::errc publish_one(const shmemx_exchange_entry_t& entry);
-  /// Withdraws the block. Returns true if no reader has a lease of it; false also if the key has no block, which
-  /// `missing` counts.
-  bool withdraw_one(const Key& key, std::size_t& missing);
+  /// Once no reader has a lease of the block; or it has been removed by another call.
+  bool remove_withdrawn(const DirectoryWriter::Withdrawn& withdrawn);
+  void pull_all(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
+  /// The outcome of a pull.
+  Result<void> count_pulled(std::span<const Block> blocks, const std::int32_t* statuses);
   void count_failure(std::int32_t status);
 
   const std::string name_;
@@ -116,6 +118,7 @@ class Exchange {
   std::unique_ptr<Transfers> transfers_;         // of blocks of this node only
   std::unique_ptr<Transfers> remote_transfers_;  // the others, which may wait long for a member that does not answer
   std::unique_ptr<MetricsServer> metrics_;
+  std::atomic<std::uint16_t> metrics_port_{0};  // of that; its thread reads it, too
 };
 
 }  // namespace shmem::exchange

@@ -68,17 +68,32 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
     return problem(std::errc::no_space_on_device,
                    fmt::format("{} regions are registered, the most there may be; unregister one", kMostRegions));
   }
+  if (last_region_ == UINT32_MAX) {
+    return problem(
+        std::errc::no_space_on_device,
+        fmt::format("{} regions have been registered, and numbers are not used again; open the exchange again",
+                    last_region_));
+  }
   const std::uint32_t number = ++last_region_;
   const Range range = region.range;
-  memory.address = make ? region.made.data() : memory.address;
+  void* const address = make ? region.made.data() : memory.address;
   if (remote() != nullptr) {
     base::UniqueFd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
     if (auto added = remote()->readers().add_region(number, std::move(copy), range); !added) {
       return problem(added.error().code, added.error().text);
     }
   }
-  regions_.emplace(number, std::move(region));
-  members_->add_region(number, std::move(file), range);
+  try {
+    members_->add_region(number, std::move(file), range);
+    regions_.emplace(number, std::move(region));
+  } catch (const std::bad_alloc&) {
+    members_->remove_region(number);
+    if (remote() != nullptr) {
+      remote()->readers().remove_region(number);
+    }
+    throw;
+  }
+  memory.address = address;
   return number;
 }
 
@@ -99,7 +114,8 @@ Result<void> Exchange::unregister_memory(std::uint32_t region) {
   return {};
 }
 
-std::errc Exchange::publish_one(const shmemx_exchange_entry_t& entry) {
+/// Without memory only this entry fails: the caller must know of each whether it is published.
+std::errc Exchange::publish_one(const shmemx_exchange_entry_t& entry) try {
   const auto key = Key::make(entry.key.data, entry.key.bytes);
   const auto region = regions_.find(entry.region);
   if (region == regions_.end()) {
@@ -110,6 +126,8 @@ std::errc Exchange::publish_one(const shmemx_exchange_entry_t& entry) {
     return std::errc::invalid_argument;
   }
   return directory_.publish(*key, {entry.region, entry.offset, entry.bytes, entry.layout});
+} catch (const std::bad_alloc&) {
+  return std::errc::not_enough_memory;
 }
 
 int Exchange::publish(std::span<shmemx_exchange_entry_t> entries) {
@@ -127,48 +145,55 @@ bool Exchange::is_leased(std::uint32_t slot, std::uint32_t now) const {
   return members_->is_leased(slot, now) || (remote() != nullptr && remote()->readers().is_leased(slot, now));
 }
 
-bool Exchange::withdraw_one(const Key& key, std::size_t& missing) {
-  const auto withdrawn = directory_.withdraw(key);
-  if (!withdrawn) {
-    ++missing;
-    return false;
+bool Exchange::remove_withdrawn(const DirectoryWriter::Withdrawn& withdrawn) {
+  if (!directory_.is_withdrawn(withdrawn)) {
+    return true;
   }
   const Clock::time_point now = Clock::now();
   // Whatever the reader says: no lease that was taken before lasts longer.
-  const bool is_over = now - withdrawn->since >= std::chrono::milliseconds(settings_.lease_ms);
-  if (!is_over && is_leased(withdrawn->slot, lease_clock(now))) {
+  const bool is_over = now - withdrawn.since >= std::chrono::milliseconds(settings_.lease_ms);
+  if (!is_over && is_leased(withdrawn.slot, lease_clock(now))) {
     return false;
   }
   // Its reader had a lease when the block was withdrawn, and has not released it since.
-  const std::uint32_t began = lease_clock(withdrawn->since);
-  if (began != lease_clock(now) && is_leased(withdrawn->slot, began)) {
+  const std::uint32_t began = lease_clock(withdrawn.since);
+  if (began != lease_clock(now) && is_leased(withdrawn.slot, began)) {
     add(counters_.leases_expired);
   }
-  directory_.remove(key);
+  directory_.remove(withdrawn);
   add(counters_.withdrawn);
   return true;
 }
 
 Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std::chrono::nanoseconds limit) {
   const Timer timer(times_ ? &times_->withdraw : nullptr);
-  std::vector<Key> left;
+  std::vector<Key> named;
+  named.reserve(keys.size());
   for (const auto& given : keys) {
     const auto key = Key::make(given.data, given.bytes);
     if (!key) {
       return problem(std::errc::invalid_argument,
                      fmt::format("a key of {} bytes; keys have 1 to {}", given.bytes, kMostKeyBytes));
     }
-    left.push_back(*key);
+    named.push_back(*key);
   }
   const auto deadline = Clock::now() + limit;
-  std::size_t missing = 0;
+  // Each block is withdrawn once: another thread may remove it, and publish one with the same key.
+  std::vector<DirectoryWriter::Withdrawn> left;
+  left.reserve(named.size());
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Key& key : named) {
+      if (const auto withdrawn = directory_.withdraw(key)) {
+        left.push_back(*withdrawn);
+      }
+    }
+  }
+  const std::size_t missing = named.size() - left.size();
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      std::erase_if(left, [&](const Key& key) {
-        const std::size_t before = missing;
-        return withdraw_one(key, missing) || missing > before;
-      });
+      std::erase_if(left, [this](const auto& withdrawn) { return remove_withdrawn(withdrawn); });
     }
     if (left.empty()) {
       break;

@@ -35,6 +35,34 @@ TEST(ExchangeCalls, ABlockIsPulledByItsKey) {
   EXPECT_EQ(owner.stats().readers, 1U);
 }
 
+TEST(ExchangeCalls, TwoThreadsThatWithdrawAKeyLeaveTheNextBlockOfIt) {
+  const std::string name = exchange_name(40);
+  Member owner(name, {.lease_ms = 20'000});
+  owner.make_memory(4096);
+  Member reader(name);
+  for (int turn = 0; turn < 20; ++turn) {
+    ASSERT_EQ(owner.publish("key", 0, 8), 0);
+    reader.find_soon("key");
+    auto leased = reader.find("key", 0, 20'000);
+    ASSERT_EQ(leased.status, 0);
+    const auto withdraw = [&] { EXPECT_EQ(owner.withdraw("key", 20 * kSecond), 0); };
+    std::thread one(withdraw);
+    std::thread other(withdraw);
+    while (reader.find("key").status == 0) {
+      std::this_thread::yield();
+    }
+    ::usleep(5000);  // both wait
+    reader.release(leased);
+    while (owner.publish("key", 8, 8) != 0) {
+      std::this_thread::yield();
+    }
+    one.join();
+    other.join();
+    EXPECT_EQ(reader.find("key").status, 0) << turn;
+    EXPECT_EQ(owner.withdraw("key"), 0);
+  }
+}
+
 TEST(ExchangeCalls, MembersThatCameEarlierSeeLaterOnesAndTheirMemory) {
   Member reader(exchange_name(2));
   Member owner(exchange_name(2));

@@ -92,16 +92,19 @@ TEST(ExchangeDirectory, AWithdrawnEntryIsStaleAlsoWhenItsSlotIsUsedAgain) {
   Place place;
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), std::errc{});
 
-  ASSERT_TRUE(pair.writer.withdraw(key_from("a")));
+  const auto withdrawn = pair.writer.withdraw(key_from("a"));
+  ASSERT_TRUE(withdrawn && pair.writer.is_withdrawn(*withdrawn));
   Found none;
   EXPECT_EQ(pair.reader.find(key_from("a"), 0, none), Outcome::kMissing);
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), kStaleEntry);
   EXPECT_EQ(pair.writer.publish(key_from("a"), {1, 0, 8, 0}), std::errc::device_or_resource_busy) << "not removed yet";
   EXPECT_TRUE(pair.writer.uses(1));
-  pair.writer.remove(key_from("a"));
+  pair.writer.remove(*withdrawn);
   EXPECT_FALSE(pair.writer.uses(1));
+  EXPECT_FALSE(pair.writer.is_withdrawn(*withdrawn));
 
   ASSERT_EQ(pair.writer.publish(key_from("a"), {1, 0, 8, 0}), std::errc{});
+  EXPECT_FALSE(pair.writer.is_withdrawn(*withdrawn));
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), kStaleEntry);
   Found again;
   ASSERT_EQ(pair.reader.find(key_from("a"), 0, again), Outcome::kFound);
@@ -119,8 +122,9 @@ TEST(ExchangeDirectory, StaysUsableThroughManyChanges) {
     const std::size_t i = random() % there.size();
     const Key key = key_from("key " + std::to_string(i));
     if (there[i]) {
-      ASSERT_TRUE(pair.writer.withdraw(key));
-      pair.writer.remove(key);
+      const auto withdrawn = pair.writer.withdraw(key);
+      ASSERT_TRUE(withdrawn);
+      pair.writer.remove(*withdrawn);
       there[i] = false;
       --count;
     } else if (count < kSlots) {
