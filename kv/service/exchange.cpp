@@ -121,6 +121,7 @@ Result<void> Exchange::start_metrics(const std::string& address) {
     return server.error();
   }
   metrics_ = *std::move(server);
+  metrics_port_.store(metrics_->port(), std::memory_order_relaxed);
   return {};
 }
 
@@ -148,13 +149,11 @@ Result<void> Exchange::connect(const NetworkSettings& settings) {
     return problem(opened.error().code,
                    fmt::format("cannot connect exchange {} to other nodes: {}", name_, opened.error().text));
   }
-  // Before readers come.
-  auto ready = add_regions((*opened)->readers(), members_->regions());
-  ready = ready ? (*opened)->listen(settings.place) : ready;
   {
+    // Before readers come. No region comes or goes meanwhile; later ones are register_memory()'s.
     const std::lock_guard lock(mutex_);
-    // Those that have come meanwhile. Those that are registered from now on are added by register_memory().
-    ready = ready ? add_regions((*opened)->readers(), members_->regions()) : ready;
+    auto ready = add_regions((*opened)->readers(), members_->regions());
+    ready = ready ? (*opened)->listen(settings.place) : ready;
     if (!ready) {
       return problem(ready.error().code,
                      fmt::format("cannot connect exchange {} to other nodes: {}", name_, ready.error().text));
@@ -229,7 +228,7 @@ void Exchange::stats(shmemx_exchange_stats_t& stats) const {
     stats.blocks = directory_.blocks();
     stats.bytes = directory_.bytes();
   }
-  stats.metrics_port = metrics_ ? metrics_->port() : 0;
+  stats.metrics_port = metrics_port_.load(std::memory_order_relaxed);
   copy_counters(counters_, stats);
 }
 
