@@ -14,8 +14,12 @@ inline int refuse_exchange(const char* call, const std::string& problem) {
 }
 
 /// SHMEM_CATCH alone ends the process, unless the program has errors returned.
-inline int exchange_out_of_memory() {
-  return report(fail(std::errc::not_enough_memory, "shmem: an exchange is out of memory"));
+inline int exchange_out_of_memory() noexcept {
+  try {
+    return report(fail(std::errc::not_enough_memory, "shmem: an exchange is out of memory"));
+  } catch (const std::bad_alloc&) {
+    return report({std::errc::not_enough_memory, "out of memory"});  // short enough that a string allocates nothing
+  }
 }
 
 }  // namespace shmem::api

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "kv/service/exchange.hpp"
@@ -126,6 +127,16 @@ Result<void> Exchange::pull(std::span<const Block> blocks, void* const* destinat
     own.resize(blocks.size());
     statuses = own.data();
   }
+  try {
+    pull_all(blocks, destinations, statuses);
+  } catch (const std::bad_alloc&) {
+    std::fill(statuses, statuses + blocks.size(), -ENOMEM);  // no block may count as arrived that has not
+    throw;
+  }
+  return count_pulled(blocks, statuses);
+}
+
+void Exchange::pull_all(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses) {
   RemotePulls remote_pulls(remote() != nullptr ? remote()->peers() : nullptr);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].seat >= kFirstRemoteSeat) {
@@ -151,6 +162,9 @@ Result<void> Exchange::pull(std::span<const Block> blocks, void* const* destinat
     begin = end;
   }
   remote_pulls.finish(statuses);
+}
+
+Result<void> Exchange::count_pulled(std::span<const Block> blocks, const std::int32_t* statuses) {
   std::size_t failed = 0;
   std::size_t first_failed = 0;
   std::uint64_t bytes = 0;

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 namespace shmem::exchange {
+
 bool Transfer::begin() {
   const std::lock_guard lock(mutex_);
   if (state_ == State::kOver) {
@@ -77,6 +80,15 @@ Result<void> Transfers::add(TransferPointer transfer) {
   return {};
 }
 
+/// Without memory it is the transfer that fails.
+Result<void> Transfers::execute(const Transfer& transfer) const {
+  try {
+    return execute_(transfer);
+  } catch (const std::bad_alloc&) {
+    return Error{std::errc::not_enough_memory, "out of memory"};  // short: a string of it allocates nothing
+  }
+}
+
 void Transfers::run() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -87,7 +99,7 @@ void Transfers::run() {
     const TransferPointer transfer = queue_.front();
     lock.unlock();
     if (transfer->begin()) {
-      transfer->end(execute_(*transfer));
+      transfer->end(execute(*transfer));
     }
     lock.lock();
     queue_.pop_front();

@@ -71,6 +71,7 @@ class Transfers {
 
  private:
   void run();
+  Result<void> execute(const Transfer& transfer) const;
 
   const std::size_t most_;
   const Execute execute_;

@@ -69,7 +69,7 @@ Request::Request(Found& found, std::shared_ptr<Buffers> destinations)
       places_.push_back(i);
     }
   }
-  statuses_.resize(blocks_.size());
+  statuses_.assign(blocks_.size(), -ECANCELED);  // of a call that sets none
 }
 
 int Request::pull(shmemx_exchange_t* exchange, shmemx_exchange_transfer_t** transfer) {

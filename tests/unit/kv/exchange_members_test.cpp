@@ -14,11 +14,13 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
 #include "base/memfd.hpp"
 #include "kv/service/directory_writer.hpp"
+#include "kv/service/transfers.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace {
@@ -154,6 +156,17 @@ TEST(ExchangeMembers, APeerThatACallEndsWakesTheThread) {
   pollfd waiting{.fd = (*peer)->fd(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&waiting, 1, 0), 1);
   EXPECT_FALSE((*peer)->is_alive());
+}
+
+TEST(ExchangeTransfers, WithoutMemoryTheTransferFails) {
+  shmem::exchange::Transfers transfers(1,
+                                       [](const auto& /*transfer*/) -> shmem::Result<void> { throw std::bad_alloc(); });
+  const auto transfer =
+      std::make_shared<shmem::exchange::Transfer>(std::vector<shmem::exchange::Block>(), std::vector<void*>(), nullptr);
+  ASSERT_TRUE(transfers.add(transfer));
+  const auto outcome = transfer->wait(std::chrono::seconds(20));
+  ASSERT_TRUE(outcome && !*outcome);
+  EXPECT_EQ(outcome->error().code, std::errc::not_enough_memory);
 }
 
 /// A call that uses a member while that is killed must not pay for freeing the memory that the member had.
