@@ -2,8 +2,6 @@
 // The calls of shmemx_exchange.h.
 #include "kv/service/exchange.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -11,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "driver/forks.hpp"
 #include "kv/api/exchange_errors.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/config/config_file.hpp"
@@ -25,17 +24,33 @@ namespace api = shmem::api;
 
 struct shmemx_exchange_t {
   std::unique_ptr<Exchange> exchange;
-  pid_t owner = ::getpid();
+  unsigned fork = gba::forks();
 };
 
 struct shmemx_exchange_transfer_t {
   TransferPointer transfer;
+  unsigned fork = gba::forks();
 };
 
 namespace {
 
 /// The most that a call takes: it returns their number.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+
+/// A handle that this process has inherited by a fork cannot be used: the threads behind it are its parent's, and one
+/// of them may have had a mutex.
+template <typename Handle>
+bool is_inherited(const Handle& handle) {
+  return handle.fork != gba::forks();
+}
+
+[[gnu::cold, gnu::noinline]] int refuse_child(const char* call) {
+  return api::report(
+      shmem::fail(std::errc::operation_not_permitted,
+                  fmt::format("shmem: {}: this process was forked from a member of the exchange, and is not a member "
+                              "itself; open the exchange in this process",
+                              call)));
+}
 
 int code_of(const Result<void>& result) {
   return result ? 0 : api::report(result.error());
@@ -159,6 +174,9 @@ int shmemx_exchange_connect(shmemx_exchange_t* exchange, const shmemx_exchange_n
   if (exchange == nullptr || network == nullptr) {
     return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "network is NULL");
   }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   const auto settings = network_from(*network);
   return settings ? code_of(exchange->exchange->connect(*settings)) : api::report(settings.error());
 }
@@ -167,6 +185,9 @@ SHMEM_EXCHANGE_CATCH
 int shmemx_exchange_address(shmemx_exchange_t* exchange, char* text, size_t bytes) noexcept try {
   if (exchange == nullptr || text == nullptr) {
     return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "text is NULL");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
   }
   const std::string place = exchange->exchange->place();
   if (place.empty()) {
@@ -186,9 +207,8 @@ SHMEM_EXCHANGE_CATCH
 
 void shmemx_exchange_close(shmemx_exchange_t* exchange) noexcept {
   const std::unique_ptr<shmemx_exchange_t> owner(exchange);
-  // A process forked from the member has none of its threads, and perhaps a mutex of one: its copy stays.
-  if (owner && owner->owner != ::getpid()) {
-    static_cast<void>(owner->exchange.release());
+  if (owner && is_inherited(*owner)) {
+    static_cast<void>(owner->exchange.release());  // the copy stays
   }
 }
 
@@ -197,6 +217,9 @@ int shmemx_exchange_members(shmemx_exchange_t* exchange, shmemx_exchange_member_
   if (exchange == nullptr || (members == nullptr && capacity > 0)) {
     return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "members is NULL");
   }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   return exchange->exchange->members({members, capacity});
 }
 SHMEM_EXCHANGE_CATCH
@@ -204,6 +227,9 @@ SHMEM_EXCHANGE_CATCH
 int shmemx_exchange_register(shmemx_exchange_t* exchange, shmemx_memory_t* memory, uint32_t* region) noexcept try {
   if (exchange == nullptr || memory == nullptr || region == nullptr) {
     return refuse_exchange(__func__, "exchange, memory or region is NULL");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
   }
   const auto number = exchange->exchange->register_memory(*memory);
   if (!number) {
@@ -215,14 +241,22 @@ int shmemx_exchange_register(shmemx_exchange_t* exchange, shmemx_memory_t* memor
 SHMEM_EXCHANGE_CATCH
 
 int shmemx_exchange_unregister(shmemx_exchange_t* exchange, uint32_t region) noexcept try {
-  return exchange == nullptr ? refuse_exchange(__func__, "exchange is NULL")
-                             : code_of(exchange->exchange->unregister_memory(region));
+  if (exchange == nullptr) {
+    return refuse_exchange(__func__, "exchange is NULL");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
+  return code_of(exchange->exchange->unregister_memory(region));
 }
 SHMEM_EXCHANGE_CATCH
 
 int shmemx_exchange_publish(shmemx_exchange_t* exchange, shmemx_exchange_entry_t* entries, size_t count) noexcept try {
   if (exchange == nullptr || (entries == nullptr && count > 0) || count > kMostAtOnce) {
     return refuse_exchange(__func__, "exchange or entries is NULL, or there are more than 2^30");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
   }
   return exchange->exchange->publish({entries, count});
 }
@@ -233,6 +267,9 @@ int shmemx_exchange_withdraw(shmemx_exchange_t* exchange, const shmemx_exchange_
   if (exchange == nullptr || (keys == nullptr && count > 0)) {
     return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "keys is NULL");
   }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   return code_of(exchange->exchange->withdraw({keys, count}, shmem::exchange::limit_of(timeout_ns)));
 }
 SHMEM_EXCHANGE_CATCH
@@ -242,6 +279,9 @@ int shmemx_exchange_find(shmemx_exchange_t* exchange, const shmemx_exchange_key_
   if (exchange == nullptr || ((keys == nullptr || blocks == nullptr) && count > 0) || count > kMostAtOnce) {
     return refuse_exchange(__func__, "exchange, keys or blocks is NULL, or there are more than 2^30");
   }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   return exchange->exchange->find({keys, count}, layout, lease_ms, blocks);
 }
 SHMEM_EXCHANGE_CATCH
@@ -250,6 +290,9 @@ int shmemx_exchange_release(shmemx_exchange_t* exchange, shmemx_exchange_block_t
   if (exchange == nullptr || (blocks == nullptr && count > 0)) {
     return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "blocks is NULL");
   }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   exchange->exchange->release({blocks, count});
   return 0;
 }
@@ -257,8 +300,11 @@ SHMEM_EXCHANGE_CATCH
 
 int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exchange_block_t* blocks, void* const* destinations,
                          size_t count, int32_t* statuses, shmemx_exchange_transfer_t** transfer) noexcept try {
-  if (exchange == nullptr || ((blocks == nullptr || destinations == nullptr) && count > 0)) {
-    return refuse_exchange(__func__, "exchange, blocks or destinations is NULL");
+  if (exchange == nullptr || ((blocks == nullptr || destinations == nullptr) && count > 0) || count > kMostAtOnce) {
+    return refuse_exchange(__func__, "exchange, blocks or destinations is NULL, or there are more than 2^30");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
   }
   if (transfer == nullptr) {
     return code_of(exchange->exchange->pull({blocks, count}, destinations, statuses));
@@ -279,6 +325,9 @@ int shmemx_exchange_test(shmemx_exchange_transfer_t* transfer) noexcept try {
   if (transfer == nullptr) {
     return refuse_exchange(__func__, "transfer is NULL");
   }
+  if (is_inherited(*transfer)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   const auto outcome = transfer->transfer->wait(std::chrono::nanoseconds{0});
   return outcome ? code_of(*outcome) : -EINPROGRESS;
 }
@@ -287,6 +336,9 @@ SHMEM_EXCHANGE_CATCH
 int shmemx_exchange_wait(shmemx_exchange_transfer_t* transfer, uint64_t timeout_ns) noexcept try {
   if (transfer == nullptr) {
     return refuse_exchange(__func__, "transfer is NULL");
+  }
+  if (is_inherited(*transfer)) [[unlikely]] {
+    return refuse_child(__func__);
   }
   const auto outcome = transfer->transfer->wait(shmem::exchange::limit_of(timeout_ns));
   return outcome ? code_of(*outcome)
@@ -297,16 +349,20 @@ int shmemx_exchange_wait(shmemx_exchange_transfer_t* transfer, uint64_t timeout_
 SHMEM_EXCHANGE_CATCH
 
 void shmemx_exchange_transfer_free(shmemx_exchange_transfer_t* transfer) noexcept {
-  const std::unique_ptr<shmemx_exchange_transfer_t> owner(transfer);
-  if (owner) {
-    owner->transfer->finish();
+  if (transfer == nullptr || is_inherited(*transfer)) {
+    return;  // in a forked process, where the transfer would never be over, the copy stays
   }
+  const std::unique_ptr<shmemx_exchange_transfer_t> owner(transfer);
+  owner->transfer->finish();
 }
 
 int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, uint64_t* cursor, shmemx_exchange_name_t* names,
                          shmemx_exchange_block_t* blocks, size_t capacity) noexcept try {
   if (exchange == nullptr || cursor == nullptr || ((names == nullptr || blocks == nullptr) && capacity > 0)) {
     return refuse_exchange(__func__, "exchange, cursor, names or blocks is NULL");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
   }
   const auto listed = exchange->exchange->list(seat, *cursor, {names, std::min(capacity, kMostAtOnce)}, blocks);
   return listed ? *listed : api::report(listed.error());
@@ -317,6 +373,9 @@ int shmemx_exchange_stats(shmemx_exchange_t* exchange, shmemx_exchange_stats_t* 
   if (exchange == nullptr || stats == nullptr) {
     return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "stats is NULL");
   }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
   exchange->exchange->stats(*stats);
   return 0;
 }
@@ -324,9 +383,13 @@ SHMEM_EXCHANGE_CATCH
 
 int shmemx_exchange_member_stats(shmemx_exchange_t* exchange, uint32_t seat, shmemx_exchange_stats_t* stats) noexcept
     try {
-  return exchange == nullptr || stats == nullptr
-             ? refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "stats is NULL")
-             : code_of(exchange->exchange->member_stats(seat, *stats));
+  if (exchange == nullptr || stats == nullptr) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "stats is NULL");
+  }
+  if (is_inherited(*exchange)) [[unlikely]] {
+    return refuse_child(__func__);
+  }
+  return code_of(exchange->exchange->member_stats(seat, *stats));
 }
 SHMEM_EXCHANGE_CATCH
 }

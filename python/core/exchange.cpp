@@ -91,7 +91,11 @@ Transfer::~Transfer() {
 }
 
 bool Transfer::test() const {
-  return shmemx_exchange_test(handle_) != -EINPROGRESS;
+  const int outcome = shmemx_exchange_test(handle_);
+  if (outcome == -EPERM) {
+    throw std::runtime_error("this process was forked from the one that began the transfer");
+  }
+  return outcome != -EINPROGRESS;
 }
 
 bool Transfer::wait(std::uint64_t timeout_ns) const {

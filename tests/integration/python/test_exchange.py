@@ -317,6 +317,42 @@ class Errors(ExchangeTest):
         del found
         gc.collect()
 
+    def test_a_forked_process_is_refused_and_does_not_wait(self):
+        store = shmem_kv.Store(self.owner, BLOCK)
+        store.put("stored", np.zeros(BLOCK, np.uint8))
+        found = self.reader.find([f"{i}" for i in range(4)])
+        transfer = self.reader.start_pull(found, list(self.to))
+        refused = (
+            lambda: self.reader.find("0"),
+            lambda: self.reader.try_pull(found, list(self.to)),
+            lambda: self.reader.start_pull(found, list(self.to)),
+            self.reader.members,
+            lambda: self.owner.withdraw("0"),
+            transfer.test,
+            lambda: transfer.wait(1),
+            lambda: store.put("new", np.zeros(BLOCK, np.uint8)),
+            lambda: store.get("stored", np.zeros(BLOCK, np.uint8)),
+            lambda: store.holds(b"stored"),
+            store.clear,
+            store.stats,
+        )
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            for i, call in enumerate(refused):
+                try:
+                    call()
+                except RuntimeError as error:
+                    if "forked" in str(error):
+                        continue
+                os._exit(i + 1)
+            del transfer, refused, call
+            gc.collect()
+            self.reader.close()
+            os._exit(0)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "the number of a call, or -SIGALRM")
+        transfer.wait()
+
     def test_arguments_are_named(self):
         region = self.owner.allocate(BLOCK)
         for layout in (-1, 1 << 64):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members and strangers on other nodes that do not answer.
+// A member on another node that is linked and does not answer, and one whose calls wait while its process forks.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "tests/unit/kv/exchange_insider.hpp"
 
@@ -65,6 +66,76 @@ TEST_F(ExchangeNodesSilent, AMemberThatAnswersAgainIsAskedAgain) {
   }
   EXPECT_EQ(reader_->stats().members, 1U);
   EXPECT_EQ(reader_->find("key").status, 0);
+}
+
+/// In a forked process.
+int first_call_that_works(shmemx_exchange_t* exchange, shmemx_exchange_transfer_t* transfer) {
+  ::alarm(30);  // ends a call that waits
+  shmemx_memory_t memory{.address = nullptr, .bytes = 4096, .fd = -1, .offset = 0};
+  std::uint32_t region = 0;
+  std::uint64_t cursor = 0;
+  shmemx_exchange_entry_t entry{};
+  shmemx_exchange_key_t key{.data = "key", .bytes = 3};
+  shmemx_exchange_block_t block{};
+  shmemx_exchange_name_t name{};
+  shmemx_exchange_member_t member{};
+  shmemx_exchange_stats_t stats{};
+  shmemx_exchange_transfer_t* another = nullptr;
+  char text[64];
+  void* const to = text;
+  const std::string none;
+  const auto network = network_of(none);
+  const int codes[] = {shmemx_exchange_connect(exchange, &network),
+                       shmemx_exchange_address(exchange, text, sizeof text),
+                       shmemx_exchange_members(exchange, &member, 1),
+                       shmemx_exchange_register(exchange, &memory, &region),
+                       shmemx_exchange_unregister(exchange, 1),
+                       shmemx_exchange_publish(exchange, &entry, 1),
+                       shmemx_exchange_withdraw(exchange, &key, 1, 0),
+                       shmemx_exchange_find(exchange, &key, 1, 0, 0, &block),
+                       shmemx_exchange_release(exchange, &block, 1),
+                       shmemx_exchange_pull(exchange, &block, &to, 1, nullptr, nullptr),
+                       shmemx_exchange_pull(exchange, &block, &to, 1, nullptr, &another),
+                       shmemx_exchange_test(transfer),
+                       shmemx_exchange_wait(transfer, UINT64_MAX),
+                       shmemx_exchange_list(exchange, 0, &cursor, &name, &block, 1),
+                       shmemx_exchange_stats(exchange, &stats),
+                       shmemx_exchange_member_stats(exchange, 0, &stats)};
+  for (std::size_t i = 0; i < std::size(codes); ++i) {
+    if (codes[i] != -EPERM) {
+      return static_cast<int>(i) + 1;
+    }
+  }
+  if (std::strstr(shmemx_error_text(), "forked") == nullptr) {
+    return 100;
+  }
+  shmemx_exchange_transfer_free(transfer);
+  shmemx_exchange_close(exchange);
+  return 0;
+}
+
+TEST_F(ExchangeNodesSilent, AForkedProcessCannotUseTheHandlesAndDoesNotWait) {
+  make_beside(732, 5'000);
+  insider_->answer_with([](RemoteHead request) {
+    return request.kind == RemoteKind::kPull ? std::optional<PortMessage>() : answer_of(request, true);
+  });
+  const auto block = reader_->find("key");
+  ASSERT_EQ(block.status, 0);
+  char bytes[8];
+  void* const to = bytes;
+  shmemx_exchange_transfer_t* transfer = nullptr;
+  ASSERT_EQ(shmemx_exchange_pull(reader_->get(), &block, &to, 1, nullptr, &transfer), 0);
+  EXPECT_EQ(shmemx_exchange_test(transfer), -EINPROGRESS);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(first_call_that_works(reader_->get(), transfer));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "a call waited";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the number of a call";
+  EXPECT_EQ(shmemx_exchange_wait(transfer, UINT64_MAX), -ETIMEDOUT);
+  shmemx_exchange_transfer_free(transfer);
 }
 
 /// The numbers of this process's descriptors.
