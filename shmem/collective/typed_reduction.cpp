@@ -14,6 +14,20 @@
 namespace shmem {
 namespace {
 
+// Of numbers of which one is no number, the result is none: the same on all ranks, whichever of them has it.
+struct MaximumOrNan {
+  template <typename T>
+  static T apply(T first, T second) {
+    return second > first || second != second ? second : first;
+  }
+};
+struct MinimumOrNan {
+  template <typename T>
+  static T apply(T first, T second) {
+    return second < first || second != second ? second : first;
+  }
+};
+
 // Elements of 16 bits, without arithmetic of their own.
 struct Bfloat16 {
   std::uint16_t bits;
@@ -84,7 +98,7 @@ bool has_lanes() {
 }
 
 // The operations on eight floats. Of a NaN, and of two zeros, the maximum and minimum instructions return the second
-// operand, but std::max and std::min the first one.
+// operand.
 template <typename Operation>
 struct Lanes;
 template <>
@@ -96,12 +110,16 @@ struct Lanes<Product> {
   [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
 };
 template <>
-struct Lanes<Maximum> {
-  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_max_ps(b, a); }
+struct Lanes<MaximumOrNan> {
+  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) {
+    return _mm256_blendv_ps(_mm256_max_ps(b, a), b, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+  }
 };
 template <>
-struct Lanes<Minimum> {
-  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) { return _mm256_min_ps(b, a); }
+struct Lanes<MinimumOrNan> {
+  [[gnu::target("avx"), gnu::always_inline]] static __m256 apply(__m256 a, __m256 b) {
+    return _mm256_blendv_ps(_mm256_min_ps(b, a), b, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+  }
 };
 
 constexpr std::size_t kLanes = 8;
@@ -186,9 +204,9 @@ std::optional<TypedReduction> of_halves(ElementOperation operation) {
     case ElementOperation::kProduct:
       return TypedReduction{combine(Product{}), nullptr};
     case ElementOperation::kMinimum:
-      return TypedReduction{combine(Minimum{}), nullptr};
+      return TypedReduction{combine(MinimumOrNan{}), nullptr};
     case ElementOperation::kMaximum:
-      return TypedReduction{combine(Maximum{}), nullptr};
+      return TypedReduction{combine(MaximumOrNan{}), nullptr};
     default:
       return std::nullopt;
   }
@@ -202,9 +220,9 @@ std::optional<TypedReduction> of_numbers(ElementOperation operation) {
     case ElementOperation::kProduct:
       return TypedReduction{reduction<Product, T>(), nullptr};
     case ElementOperation::kMinimum:
-      return TypedReduction{reduction<Minimum, T>(), nullptr};
+      return TypedReduction{reduction<MinimumOrNan, T>(), nullptr};
     case ElementOperation::kMaximum:
-      return TypedReduction{reduction<Maximum, T>(), nullptr};
+      return TypedReduction{reduction<MaximumOrNan, T>(), nullptr};
     case ElementOperation::kAverage:
       if constexpr (std::floating_point<T>) {
         return TypedReduction{reduction<Sum, T>(), divide<T>};

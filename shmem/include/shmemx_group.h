@@ -79,8 +79,8 @@ enum shmemx_group_operation {
   SHMEMX_GROUP_SUM,
   SHMEMX_GROUP_AVERAGE, /* of floating-point types */
   SHMEMX_GROUP_PRODUCT,
-  SHMEMX_GROUP_MIN,
-  SHMEMX_GROUP_MAX,
+  SHMEMX_GROUP_MIN, /* NaN if one of the numbers is */
+  SHMEMX_GROUP_MAX, /* the same */
   SHMEMX_GROUP_AND, /* bitwise; of integers */
   SHMEMX_GROUP_OR,
   SHMEMX_GROUP_XOR

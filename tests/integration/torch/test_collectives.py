@@ -105,6 +105,22 @@ def reductions(rank, size):
         same(output, sum(numbers), "reduce_scatter_tensor of complex")
 
 
+def not_numbers(rank, size):
+    """The maximum and minimum with a NaN, whichever rank has it, are NaN on all ranks, as those of torch are."""
+    for dtype in REAL:
+        for count in (7, 70, 100_000):
+            for operation in (dist.ReduceOp.MAX, dist.ReduceOp.MIN):
+                # Element i of rank i; another one on all ranks.
+                tensor = torch.full((count,), float(rank), dtype=dtype)
+                tensor[rank] = float("nan")
+                tensor[size + 1] = float("nan")
+                expected = torch.zeros(count, dtype=torch.bool)
+                expected[:size] = expected[size + 1] = True
+                dist.all_reduce(tensor, operation)
+                assert torch.equal(torch.isnan(tensor), expected), (dtype, count, operation, tensor[:9])
+                assert tensor[size] == (size - 1 if operation == dist.ReduceOp.MAX else 0)
+
+
 def same_values(got, expected):
     same(got, expected, "a reduction")
 
@@ -453,7 +469,7 @@ def grouped(rank, size):
 
 
 BODIES = [all_reduce, reductions, newer_dtypes, rounding, strides, moving, coalesced, grouped, objects, asynchronous, messages]
-BODIES += [futures_of_messages, groups]
+BODIES += [futures_of_messages, groups, not_numbers]
 
 
 class Collectives(RanksTest):
