@@ -19,6 +19,8 @@ StoreBootstrap::StoreBootstrap(KeyValueStore store, int rank, int size)
   self_.space = ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
   self_.boot = node_identity().boot;
   self_.pid = ::getpid();
+  told_.pe = rank;
+  told_.reason.reserve(sizeof JobEndWord::reason);
 }
 
 Result<std::vector<std::byte>> StoreBootstrap::allgather(std::span<const std::byte> mine) {
@@ -50,10 +52,20 @@ std::string StoreBootstrap::key(int pe) const {
   return fmt::format("shmem/{}/{}", step_, pe);
 }
 
+/// Whether to look for processes that have ended: only now and then, since a look takes some system calls for each PE.
+bool StoreBootstrap::looks_now() {
+  constexpr std::chrono::milliseconds kEach{200};
+  const auto now = Clock::now();
+  if (now < next_look_) {
+    return false;
+  }
+  next_look_ = now + kEach;
+  return true;
+}
+
 Result<void> StoreBootstrap::get(int pe, std::vector<std::byte>& value) {
   constexpr auto kLater = std::errc::resource_unavailable_try_again;
-  while (true) {
-    const auto ended = ended_pe();  // before the look at the store: one that has made all its steps may end
+  for (std::optional<int> ended;;) {
     const auto ok = store_.get(key(pe), value);
     if (ok) {
       return {};
@@ -68,6 +80,8 @@ Result<void> StoreBootstrap::get(int pe, std::vector<std::byte>& value) {
                   fmt::format("shmem: PE {}: in step {} of the start, PE {} (pid {}) is dead", rank_, step_, *ended,
                               senders_[static_cast<std::size_t>(*ended)].pid));
     }
+    // One that has made all its steps may end: the store is asked once more.
+    ended = looks_now() ? ended_pe() : std::nullopt;
   }
 }
 
@@ -94,7 +108,9 @@ std::string StoreBootstrap::missing_from(int pe, std::vector<std::byte>& value) 
 
 int StoreBootstrap::abort(int status, const std::string& reason) {
   if (end_ != nullptr) {
-    set_end(*end_, {rank_, status, reason});
+    told_.status = status;
+    told_.reason.assign(reason, 0, told_.reason.capacity());
+    set_end(*end_, told_);
   }
   return status;
 }

@@ -34,6 +34,7 @@ class StoreBootstrap final : public Bootstrap {
 
   /// From now on the end of the job is told there; the word is in memory that all PEs share, and outlives this object.
   void tell_end_in(JobEndWord& word) { end_ = &word; }
+  /// Needs no memory. One thread at a time.
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override {
@@ -54,6 +55,7 @@ class StoreBootstrap final : public Bootstrap {
   Result<void> get(int pe, std::vector<std::byte>& value);
   /// One that has ended, of those that this process can see.
   [[nodiscard]] std::optional<int> ended_pe() const;
+  [[nodiscard]] bool looks_now();
   /// `pe`, and others whose value is not there.
   [[nodiscard]] std::string missing_from(int pe, std::vector<std::byte>& value) const;
 
@@ -64,7 +66,9 @@ class StoreBootstrap final : public Bootstrap {
   bool polls_ = false;  // the store says when a key does not exist yet, instead of waiting
   Sender self_;
   std::vector<Sender> senders_;
+  Clock::time_point next_look_{};
   JobEndWord* end_ = nullptr;
+  JobEnd told_{};  // has room for the reason beforehand
 };
 
 }  // namespace shmem
