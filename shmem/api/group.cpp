@@ -4,6 +4,10 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+
 #include "shmem/api/entry.hpp"
 #include "shmemx_group.h"
 
@@ -21,8 +25,8 @@ class GroupOwner {
     return is_here()
                ? Result<void>()
                : shmem::fail(std::errc::operation_not_permitted,
-                             fmt::format("shmem: {}: this process was forked from the member of the group (pid {}) "
-                                         "and is not a member itself; make the call there, or create a group here",
+                             fmt::format("shmem: {}: this process was forked from the member of the group (pid {}) and "
+                                         "is not a member itself; make the call there, or create a group here",
                                          call, pid_));
   }
 
@@ -49,6 +53,22 @@ struct shmemx_group_memory_t {
 };
 
 namespace {
+
+/// Programs that have not asked for errors to be returned get this one, too. Its text is so short that strings need no
+/// memory for it.
+int out_of_memory() {
+  return api::report({std::errc::not_enough_memory, "out of memory"});
+}
+
+// After the body of a call, a function-try-block.
+#define SHMEM_GROUP_CATCH            \
+  catch (const std::bad_alloc&) {    \
+    return out_of_memory();          \
+  }                                  \
+  catch (const std::length_error&) { \
+    return out_of_memory();          \
+  }                                  \
+  SHMEM_CATCH(int)
 
 int code_of(const Result<void>& result) {
   return result ? 0 : api::report(result.error());
@@ -170,6 +190,9 @@ Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shm
   if (what.peer < least || what.peer >= group->group->size()) {
     return refuse(call, fmt::format("there is no rank {} in this group of {}", what.peer, group->group->size()));
   }
+  if (what.bytes > PTRDIFF_MAX) {
+    return refuse(call, fmt::format("{} bytes are more than any memory has", what.bytes));
+  }
   if (what.type > shmem::MessageEnd::kMostType) {
     return refuse(call, fmt::format("the type is {}; types are 0 to {}", what.type, shmem::MessageEnd::kMostType));
   }
@@ -199,7 +222,7 @@ extern "C" {
 int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size, shmemx_group_t** group) noexcept try {
   return code_of(create(store, rank, size, group));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 void shmemx_group_destroy(shmemx_group_t* group) noexcept {
   const std::unique_ptr<shmemx_group_t> owner(group);
@@ -211,18 +234,18 @@ void shmemx_group_destroy(shmemx_group_t* group) noexcept {
 int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {
   return code_of(run("shmemx_group_run", group, call, 0));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_run_signed(shmemx_group_t* group, const shmemx_group_call_t* call, uint32_t signature) noexcept try {
   return code_of(run("shmemx_group_run_signed", group, call, signature));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
                           shmemx_group_memory_t** memory) noexcept try {
   return code_of(allocate(group, bytes, timeout_ns, memory));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) noexcept {
   return memory->owner.is_here() ? memory->memory->mine() : nullptr;
@@ -249,7 +272,7 @@ int shmemx_group_check(shmemx_group_t* group, int rank) noexcept try {
   }
   return code_of(group->group->check(rank));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcept try {
   constexpr const char* kCall = "shmemx_group_missing";
@@ -266,7 +289,7 @@ int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcep
   text[missing->copy(text, size - 1)] = '\0';
   return 0;
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) noexcept try {
   constexpr const char* kCall = "shmemx_group_statistics";
@@ -280,7 +303,7 @@ int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* st
   *statistics = {calls, direct_calls, staged_bytes, direct_messages};
   return 0;
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag, uint64_t timeout_ns,
                       shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
@@ -288,7 +311,7 @@ int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int
       group, "shmemx_group_send",
       {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, 0, to, tag, timeout_ns, done, context}, message));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag, uint64_t timeout_ns,
                          shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
@@ -296,7 +319,7 @@ int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int so
                       {shmem::Message::Way::kReceive, data, bytes, 0, source, tag, timeout_ns, done, context},
                       message));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t bytes, uint32_t type, int to, int tag,
                             uint64_t timeout_ns, shmemx_group_done_t done, void* context,
@@ -305,7 +328,7 @@ int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t byte
       group, "shmemx_group_send_typed",
       {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, type, to, tag, timeout_ns, done, context}, message));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, uint32_t type, int source, int tag,
                                uint64_t timeout_ns, shmemx_group_done_t done, void* context,
@@ -314,7 +337,7 @@ int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, 
                       {shmem::Message::Way::kReceive, data, bytes, type, source, tag, timeout_ns, done, context},
                       message));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_message_test(shmemx_group_message_t* message) noexcept try {
   if (auto ok = check("shmemx_group_message_test", "message", message); !ok) {
@@ -326,7 +349,7 @@ int shmemx_group_message_test(shmemx_group_message_t* message) noexcept try {
   }
   return shmemx_group_message_wait(message);
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
   if (auto ok = check("shmemx_group_message_wait", "message", message); !ok) {
@@ -337,7 +360,7 @@ int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
   }
   return code_of(message->group->wait(message->message));
 }
-SHMEM_CATCH(int)
+SHMEM_GROUP_CATCH
 
 int shmemx_group_message_source(const shmemx_group_message_t* message) noexcept {
   return message->owner.is_here() ? message->message->peer : -EPERM;

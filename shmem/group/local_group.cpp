@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <string_view>
 #include <thread>
 
@@ -115,6 +116,7 @@ LocalGroup::LocalGroup(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
       barriers_(*job_),
       team_(*job_, TeamMap{0, 1, job_->size}, 0, 0),
       collectives_(*job_, team_, {stages_offset(job_->size), kHalf}, memories_),
+      no_memory_(no_memory_for_call(job_->me)),
       mail_(*job_, kMailOffset, memories_, [this](const Error& error) { give_up(error); }) {
   bootstrap.tell_end_in(end_word(*job_));
   job_->policy.alarm = bootstrap.alarm();
@@ -177,14 +179,32 @@ Result<void> LocalGroup::begin(std::chrono::nanoseconds timeout) {
 Error LocalGroup::failure_of(const Error& error) {
   Error told = in_ranks(error);
   if (!failed_ && (collectives_.has_failed() || job_->ended() != std::errc{})) {
-    failed_ = told;
+    failed_ = std::make_shared<const Error>(told);
     give_up(told);
   }
   return told;
 }
 
-Result<void> LocalGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+/// Makes a collective call. Without memory for it, the members do not know any more which calls this one has made.
+template <typename Call>
+auto LocalGroup::with_memory(Call call) {
   const std::scoped_lock lock(running_);
+  try {
+    return call();
+  } catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no memory has
+    if (!failed_) {
+      failed_ = no_memory_;
+      give_up(*no_memory_);
+    }
+    throw;
+  }
+}
+
+Result<void> LocalGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+  return with_memory([&] { return run_once(call, timeout); });
+}
+
+Result<void> LocalGroup::run_once(const StagedCall& call, std::chrono::nanoseconds timeout) {
   auto ok = begin(timeout);
   ok = ok ? collectives_.run(call) : std::move(ok);
   if (ok && compares_device_barriers_ && call.kind == StagedCall::kBarrier) {
@@ -215,7 +235,10 @@ Error LocalGroup::why_reset(const Error& error) const {
 }
 
 Result<std::shared_ptr<MemberMemory>> LocalGroup::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) {
-  const std::scoped_lock lock(running_);
+  return with_memory([&] { return allocate_once(bytes, timeout); });
+}
+
+Result<std::shared_ptr<MemberMemory>> LocalGroup::allocate_once(std::size_t bytes, std::chrono::nanoseconds timeout) {
   if (auto ok = begin(timeout); !ok) {
     return failure_of(ok.error());
   }
@@ -238,9 +261,10 @@ Result<void> LocalGroup::check(int rank) {
   if (rank == job_->me || !is_dead_or_zombie(*job_, rank)) {
     return {};
   }
-  return in_ranks({std::errc::owner_dead, fmt::format("shmem: PE {}: the group has lost {}; end it, and make a new one "
-                                                      "of the PEs that are left",
-                                                      job_->me, describe_pe(*job_, rank))});
+  return in_ranks(
+      {std::errc::owner_dead,
+       fmt::format("shmem: PE {}: the group has lost {}; end it, and make a new one of the PEs that are left", job_->me,
+                   describe_pe(*job_, rank))});
 }
 
 Result<std::string> LocalGroup::missing() {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "shmem/bootstrap/store_bootstrap.hpp"
 #include "shmem/collective/staged.hpp"
@@ -39,11 +38,15 @@ class LocalGroup final : public Group {
   Result<void> choose_barriers(Bootstrap& steps);
   [[nodiscard]] std::atomic<std::uint64_t>& begun(int member) const;
   [[nodiscard]] Result<void> begin(std::chrono::nanoseconds timeout);
+  Result<void> run_once(const StagedCall& call, std::chrono::nanoseconds timeout);
+  Result<std::shared_ptr<MemberMemory>> allocate_once(std::size_t bytes, std::chrono::nanoseconds timeout);
   Error failure_of(const Error& error);
   [[nodiscard]] Error why_reset(const Error& error) const;
   [[nodiscard]] Result<void> was_given_up() const;
-  /// Tells all members.
+  /// Tells all members. Needs no memory.
   void give_up(const Error& error);
+  template <typename Call>
+  auto with_memory(Call call);
 
   std::unique_ptr<Job> job_;  // others keep references to it
   BarrierSelector barriers_;
@@ -54,7 +57,8 @@ class LocalGroup final : public Group {
   bool compares_device_barriers_ = false;  // barriers of the device follow an exchange, as other calls do
   std::uint64_t calls_ = 0;                // under running_
   std::mutex running_;
-  std::optional<Error> failed_;  // under running_
+  ErrorPointer failed_;           // under running_
+  const ErrorPointer no_memory_;  // made beforehand
   std::mutex ending_;
   Mail mail_;  // last: it has a thread that uses the others
 };

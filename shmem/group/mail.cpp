@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #include "shmem/layout/leave.hpp"
 #include "shmem/layout/peers.hpp"
@@ -17,6 +18,19 @@ namespace {
 constexpr std::chrono::milliseconds kLookEach{500};
 
 }  // namespace
+
+Mail::Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories,
+           std::function<void(const Error&)> lost)
+    : job_(job),
+      offset_(offset),
+      places_(job, memories, bell(job.me).proof),
+      lost_(std::move(lost)),
+      destroyed_(std::make_shared<const Error>(
+          fail(std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"))),
+      no_memory_(std::make_shared<const Error>(
+          fail(std::errc::not_enough_memory,
+               fmt::format("shmem: PE {}: there is no memory for the messages of the group", job.me)))),
+      peers_(static_cast<std::size_t>(job.size)) {}
 
 MailBell& Mail::bell(int member) const {
   return *reinterpret_cast<MailBell*>(job_.memory.heap(member) + offset_);
@@ -36,7 +50,7 @@ void Mail::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
-    end_all({std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"});
+    end_all(destroyed_);
   }
   posted_.notify_all();
   ring_bell(job_.me);
@@ -47,20 +61,25 @@ void Mail::stop() {
 void Mail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
-    ++pending_;
-    if (failed_) {
-      end(message, failed_);
-    } else if (message->way == Message::Way::kSend) {
+    if (message->way == Message::Way::kSend) {
       peers_[static_cast<std::size_t>(message->peer)].sends.push_back(message);
-      advance();
     } else {
       receives_.push_back(message);
-      take_early(message);
-      advance();
     }
-    if (is_pending() && !thread_ && !stopping_) {
-      start_thread();
-    }
+    ++pending_;  // from here on it ends, whatever happens
+    with_memory([&] {
+      if (failed_) {
+        end_all(failed_);
+        return;
+      }
+      if (message->way == Message::Way::kReceive) {
+        take_early(message);
+      }
+      move_all();
+      if (is_pending() && !thread_ && !stopping_) {
+        start_thread();
+      }
+    });
     if (is_pending() && !naps_) {
       posted_.notify_one();
     }
@@ -73,7 +92,7 @@ void Mail::start_thread() {
   if (thread) {
     thread_ = *std::move(thread);
   } else {
-    end_all(thread.error());
+    end_all(std::make_shared<const Error>(thread.error()));
   }
 }
 
@@ -110,7 +129,7 @@ void Mail::step(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
         return has_slept || job_.ended() != std::errc{} ? std::errc::interrupted : std::errc{};
       }));
   lock.lock();
-  check();
+  with_memory([this] { check(); });
 }
 
 /// Until there is work that no other thread does. A message that its sender or receiver waits for at once, as most are,
@@ -153,51 +172,77 @@ std::uint64_t Mail::direct_messages() {
 }
 
 void Mail::announce() {
-  std::vector<std::function<void()>> calls;
-  {
-    const std::scoped_lock lock(mutex_);
-    calls.swap(ended_);
-  }
-  for (const auto& call : calls) {
-    call();
-  }
+  std::unique_lock lock(mutex_);
+  EndedMessages ended(std::move(ended_));
+  lock.unlock();
+  ended.call_all();
 }
 
-void Mail::end(const MessagePointer& message, std::optional<Error> error) {
-  message->error = std::move(error);
-  message->over.store(true, std::memory_order_release);  // pairs with wait() and the caller's test
+void Mail::end(const MessagePointer& message, const ErrorPointer& error) {
+  message->error = error;
   --pending_;
   if (message->done) {
-    ended_.push_back(std::move(message->done));
+    ended_.add(message);
   }
-  ring_bell(job_.me);  // another thread may sleep there, waiting for this message
+  message->over.store(true, std::memory_order_release);  // pairs with wait() and the caller's test
+  ring_bell(job_.me);                                    // another thread may sleep there, waiting for this message
 }
 
-void Mail::end_all(const Error& error) {
-  failed_ = failed_ ? failed_ : std::optional(error);
+namespace {
+
+/// Calls end(one) for each element, which is then gone.
+template <typename Queue, typename End>
+void drain(Queue& queue, End end) {
+  while (!queue.empty()) {
+    const auto one = std::move(queue.front());
+    queue.pop_front();
+    end(one);
+  }
+}
+
+}  // namespace
+
+/// Needs no memory.
+void Mail::end_all(const ErrorPointer& error) {
+  failed_ = failed_ ? failed_ : error;
   withdraw_all();
+  const auto end_one = [&](const MessagePointer& message) { end(message, error); };
   for (Peer& peer : peers_) {
-    for (const MessagePointer& message : std::exchange(peer.sends, {})) {
-      end(message, error);
-    }
-    for (const Unanswered& one : std::exchange(peer.unanswered, {})) {
-      end(one.message, error);
-    }
-    for (Answer& one : std::exchange(peer.answers, {})) {
-      end(one.message, std::move(one.difference));  // all of it is here
-    }
+    drain(peer.sends, end_one);
+    drain(peer.unanswered, [&](const Unanswered& one) { end(one.message, error); });
+    drain(peer.answers, [&](const Answer& one) {
+      if (one.message) {
+        end(one.message, one.difference);  // all of it is here
+      }
+    });
     if (const MessagePointer taker = std::exchange(peer.taker, nullptr); taker) {
       end(taker, error);
     }
   }
-  for (const MessagePointer& message : std::exchange(receives_, {})) {
-    end(message, error);
+  drain(receives_, end_one);
+}
+
+/// Does some work, on any thread. Without memory for it, all messages fail: some of one may be lost.
+template <typename Work>
+void Mail::with_memory(Work work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+  } catch (const std::length_error&) {  // a message that is larger than any memory
+    end_without_memory();
   }
+}
+
+void Mail::end_without_memory() {
+  lost_(*no_memory_);  // first: who finds a message withdrawn finds the reason, too
+  end_all(no_memory_);
 }
 
 /// The buffers of messages that are not over are the callers' again.
 void Mail::withdraw_all() {
   for (int member = 0; member < job_.size; ++member) {
+    ring(job_.me, member).awaits.store(0, std::memory_order_relaxed);
     if (peers_[static_cast<std::size_t>(member)].direct_head) {
       ring(job_.me, member).withdrawn.store(true, std::memory_order_release);  // pairs with take_place()
     }
@@ -206,13 +251,7 @@ void Mail::withdraw_all() {
 }
 
 void Mail::advance() {
-  try {
-    move_all();
-  } catch (const std::bad_alloc&) {  // perhaps on the thread, where it would end the process
-    end_all({std::errc::not_enough_memory,
-             fmt::format("shmem: PE {}: there is no memory for a message that has arrived before a call to receive it",
-                         job_.me)});
-  }
+  with_memory([this] { move_all(); });
 }
 
 void Mail::move_all() {
@@ -236,16 +275,22 @@ void Mail::move_all() {
 }
 
 void Mail::expire(const MessagePointer& message) {
+  if (expire_received(message)) {
+    return;
+  }
   const bool sends = message->way == Message::Way::kSend;
-  Error error{std::errc::timed_out,
-              fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.me,
-                          sends ? "sending a message" : "receiving a message", message->tag,
-                          message->peer >= 0 ? describe_pe(job_, message->peer) : std::string("any PE"))};
+  const auto error = std::make_shared<const Error>(
+      fail(std::errc::timed_out,
+           fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.me,
+                       sends ? "sending a message" : "receiving a message", message->tag,
+                       message->peer >= 0 ? describe_pe(job_, message->peer) : std::string("any PE"))));
   if (sends) {
     auto& unanswered = peers_[static_cast<std::size_t>(message->peer)].unanswered;
     // All of it is in the ring, where a later call may receive it.
     if (std::erase_if(unanswered, [&](const Unanswered& one) { return one.message == message; }) != 0) {
-      end(message, std::move(error));
+      ring(job_.me, message->peer).awaits.fetch_sub(1, std::memory_order_relaxed);  // pairs with tell_answers()
+      ring_bell(message->peer);
+      end(message, error);
       return;
     }
   }
@@ -259,14 +304,31 @@ void Mail::expire(const MessagePointer& message) {
   } else {
     receives_.remove(message);
   }
-  end(message, std::move(error));
+  end(message, error);
+}
+
+/// One that has come, but whose sender does not hear its answer. The answer stays.
+bool Mail::expire_received(const MessagePointer& message) {
+  if (message->way == Message::Way::kSend || message->peer < 0) {
+    return false;
+  }
+  auto& answers = peers_[static_cast<std::size_t>(message->peer)].answers;
+  const auto found =
+      std::find_if(answers.begin(), answers.end(), [&](const Answer& one) { return one.message == message; });
+  if (found == answers.end()) {
+    return false;
+  }
+  found->message = nullptr;
+  end(message, found->difference);
+  return true;
 }
 
 /// True if a member has given up the group.
 bool Mail::end_with_group() {
   const auto why = job_.bootstrap->aborted();
   if (why) {
-    end_all({std::errc::operation_canceled, fmt::format("shmem: PE {}: a message was given up: {}", job_.me, *why)});
+    end_all(std::make_shared<const Error>(
+        fail(std::errc::operation_canceled, fmt::format("shmem: PE {}: a message was given up: {}", job_.me, *why))));
   }
   return why.has_value();
 }
@@ -286,6 +348,11 @@ void Mail::check() {
     std::for_each(peer.sends.begin(), peer.sends.end(), collect);
     for (const Unanswered& one : peer.unanswered) {
       collect(one.message);
+    }
+    for (const Answer& one : peer.answers) {
+      if (one.message) {
+        collect(one.message);
+      }
     }
     if (peer.taker) {
       collect(peer.taker);
@@ -315,7 +382,9 @@ bool Mail::all_others_have_left() const {
 /// A message of any member may come of another one than of that which has left, but not of a group that has lost one.
 bool Mail::awaits(int member) const {
   const Peer& peer = peers_[static_cast<std::size_t>(member)];
-  return !peer.sends.empty() || !peer.unanswered.empty() || !peer.answers.empty() || peer.taker ||
+  return !peer.sends.empty() || !peer.unanswered.empty() || peer.taker ||
+         std::any_of(peer.answers.begin(), peer.answers.end(),
+                     [](const Answer& one) { return one.message != nullptr; }) ||
          std::any_of(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
            return one->peer == member || (one->peer < 0 && (!has_left(job_, member) || all_others_have_left()));
          });
@@ -331,17 +400,15 @@ void Mail::check_peers() {
 
 /// That member has ended, or has left.
 void Mail::end_without(int member) {
-  // What it wrote before counts.
-  hear_answers(member);
-  while (pull(member)) {
-  }
-  tell_answers(member);
+  // What it wrote before counts, and what others did that have left since.
+  move_all();
   if (!awaits(member)) {
     return;
   }
-  const Error error{std::errc::owner_dead, fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}",
-                                                       job_.me, describe_pe(job_, member))};
-  lost_(error);  // first: who finds a message withdrawn finds the reason, too
+  const auto error = std::make_shared<const Error>(
+      fail(std::errc::owner_dead, fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}", job_.me,
+                                              describe_pe(job_, member))));
+  lost_(*error);  // first: who finds a message withdrawn finds the reason, too
   end_all(error);
 }
 

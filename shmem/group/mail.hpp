@@ -38,7 +38,8 @@ struct MailRing {
   // The receiver's answers to typed messages of this ring. Both numbers only grow.
   alignas(64) std::atomic<std::uint64_t> answered;  // by the receiver
   std::array<MailAnswer, kAnswers> answers;
-  alignas(64) std::atomic<std::uint64_t> heard;  // by the sender
+  alignas(64) std::atomic<std::uint64_t> heard;  // by the sender, as the next
+  std::atomic<std::uint64_t> awaits;             // answers: messages that it has begun, and has not given up
 };
 /// At the beginning of a member's mail in its heap; a ring from each member follows.
 struct alignas(64) MailBell {
@@ -54,13 +55,9 @@ class Mail {
   static std::size_t size_for(int members) {
     return sizeof(MailBell) + static_cast<std::size_t>(members) * sizeof(MailRing);
   }
-  /// `offset`: in each member's heap. `lost(error)` is called when a member has died.
-  Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, std::function<void(const Error&)> lost)
-      : job_(job),
-        offset_(offset),
-        places_(job, memories, bell(job.me).proof),
-        lost_(std::move(lost)),
-        peers_(static_cast<std::size_t>(job.size)) {}
+  /// `offset`: in each member's heap. `lost(error)` is called when a member has died, or there is no memory for its
+  /// messages; it needs none.
+  Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, std::function<void(const Error&)> lost);
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
   ~Mail() { stop(); }
@@ -96,8 +93,8 @@ class Mail {
   /// A typed message that has come. It is over when its sender can hear the answer, even if this process then ends.
   struct Answer {
     MailAnswer answer;
-    MessagePointer message;
-    std::optional<Error> difference;
+    MessagePointer message;  // nullptr: it is over, and only the answer is left
+    ErrorPointer difference;
   };
   /// The streams from and to one member.
   struct Peer {
@@ -130,10 +127,14 @@ class Mail {
   bool take_early(const MessagePointer& message);
   void end_received(const MessagePointer& message, const Head& head);
   bool tell_answers(int member);
+  bool expire_received(const MessagePointer& message);
   bool hear_answers(int member);
   void match(int member);
-  void end(const MessagePointer& message, std::optional<Error> error = {});
-  void end_all(const Error& error);
+  void end(const MessagePointer& message, const ErrorPointer& error = nullptr);
+  void end_all(const ErrorPointer& error);
+  template <typename Work>
+  void with_memory(Work work);
+  void end_without_memory();
   void withdraw_all();
   [[nodiscard]] bool wants_from(int member) const;
   [[nodiscard]] bool all_others_have_left() const;
@@ -156,6 +157,8 @@ class Mail {
   const std::size_t offset_;
   MessagePlaces places_;  // under mutex_
   const std::function<void(const Error&)> lost_;
+  const ErrorPointer destroyed_;  // made beforehand, as the next
+  const ErrorPointer no_memory_;
 
   std::mutex mutex_;
   std::condition_variable posted_;
@@ -163,8 +166,8 @@ class Mail {
   bool naps_ = false;  // the thread looks by itself from time to time
   std::vector<Peer> peers_;
   std::list<MessagePointer> receives_;  // in the order in which they were posted
-  std::vector<std::function<void()>> ended_;
-  std::optional<Error> failed_;  // a member has died, or a stream has broken off
+  EndedMessages ended_;
+  ErrorPointer failed_;  // a member has died, or a stream has broken off
   std::size_t pending_ = 0;
   std::uint64_t direct_messages_ = 0;
   Clock::time_point next_look_{};

@@ -44,12 +44,13 @@ bool Mail::push(int member) {
     if (!over) {
       break;
     }
+    if (message->awaits_answer()) {
+      peer.unanswered.push_back({peer.typed, message});  // before it is in no list any more: this may need memory
+    }
     peer.direct_head.reset();
     peer.sent = 0;
     peer.sends.pop_front();
-    if (message->awaits_answer()) {
-      peer.unanswered.push_back({peer.typed, message});
-    } else {
+    if (!message->awaits_answer()) {
       end(message);
     }
   }
@@ -65,7 +66,10 @@ bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t t
     if (end - written < sizeof(Head)) {
       return false;
     }
-    peer.typed += message.awaits_answer() ? 1 : 0;
+    if (message.awaits_answer()) {
+      ++peer.typed;
+      to.awaits.fetch_add(1, std::memory_order_relaxed);  // seen by who sees the message: tell_answers()
+    }
     const Head head{message.size, message.tag, message.type, peer.typed, place_of(message, to)};
     put(to, written, &head, sizeof head);
     message.begun = true;
@@ -137,11 +141,13 @@ bool Mail::pull(int member) {
     return false;
   }
   if (peer.have == peer.head->size) {
-    const MessagePointer taker = std::exchange(peer.taker, nullptr);
-    const Head head = *std::exchange(peer.head, std::nullopt);
-    if (taker) {
-      end_received(taker, head);
-    } else {
+    const bool taken_by_call = peer.taker != nullptr;
+    if (taken_by_call) {
+      end_received(peer.taker, *peer.head);  // before it is in no list any more: this may need memory
+    }
+    peer.taker = nullptr;
+    peer.head.reset();
+    if (!taken_by_call) {
       peer.early.back().have = peer.early.back().data.size();
       match(member);
     }
@@ -174,9 +180,10 @@ bool Mail::take_place(int member, const Head& head) {
     ++direct_messages_;
     return true;
   }
-  const Error error{failure, fmt::format("shmem: PE {}: a message of {} cannot be copied: {}", job_.me,
-                                         describe_pe(job_, member), std::make_error_code(failure).message())};
-  lost_(error);
+  const auto error = std::make_shared<const Error>(
+      fail(failure, fmt::format("shmem: PE {}: a message of {} cannot be copied: {}", job_.me,
+                                describe_pe(job_, member), std::make_error_code(failure).message())));
+  lost_(*error);
   end_all(error);
   return false;
 }
@@ -220,15 +227,14 @@ bool Mail::take_early(const MessagePointer& message) {
       if (one->head.tag != message->tag || !whole) {
         continue;
       }
-      receives_.remove(message);
       message->peer = member;
       // An empty buffer may be at no address.
       if (message->size != 0 && message->fits({one->head.size, one->head.type})) {
         std::memcpy(message->data, one->data.data(), message->size);
       }
-      const Head head = one->head;
+      end_received(message, one->head);  // before it is in no list any more: this may need memory
+      receives_.remove(message);
       early.erase(one);
-      end_received(message, head);
       return true;
     }
   }
@@ -239,7 +245,7 @@ bool Mail::take_early(const MessagePointer& message) {
 void Mail::end_received(const MessagePointer& message, const Head& head) {
   auto difference = compare_ends(job_.me, *message, {head.size, head.type});
   if (head.type == 0) {
-    end(message, std::move(difference));
+    end(message, difference);
     return;
   }
   Peer& peer = peers_[static_cast<std::size_t>(message->peer)];
@@ -257,11 +263,17 @@ bool Mail::tell_answers(int member) {
   // Acquire: pairs with hear_answers(), which has read the answers up to there.
   const std::uint64_t full = to.heard.load(std::memory_order_acquire) + MailRing::kAnswers;
   std::uint64_t answered = before;
-  while (answered != full && !peer.answers.empty()) {
-    Answer& one = peer.answers.front();
-    to.answers[answered % MailRing::kAnswers] = one.answer;
-    to.answered.store(++answered, std::memory_order_release);  // pairs with hear_answers()
-    end(one.message, std::move(one.difference));
+  while (!peer.answers.empty()) {
+    const Answer& one = peer.answers.front();
+    if (answered != full) {
+      to.answers[answered % MailRing::kAnswers] = one.answer;
+      to.answered.store(++answered, std::memory_order_release);  // pairs with hear_answers()
+    } else if (to.awaits.load(std::memory_order_relaxed) != 0) {
+      break;
+    }  // else its sender has given up all messages that have come here
+    if (one.message) {
+      end(one.message, one.difference);
+    }
     peer.answers.pop_front();
   }
   return answered != before;
@@ -282,8 +294,9 @@ bool Mail::hear_answers(int member) {
                                   [&](const Unanswered& sent) { return sent.number == answer.number; });
     if (one != peer.unanswered.end()) {  // else its sender has not waited so long
       const MessagePointer message = one->message;
-      peer.unanswered.erase(one);
       end(message, compare_ends(job_.me, *message, answer.end));
+      peer.unanswered.erase(one);
+      from.awaits.fetch_sub(1, std::memory_order_relaxed);
     }
   }
   from.heard.store(answered, std::memory_order_release);  // pairs with tell_answers()

@@ -5,10 +5,15 @@
 
 namespace shmem {
 
-std::optional<Error> compare_ends(int me, Message& message, const MessageEnd& other) {
+ErrorPointer no_memory_for_call(int rank) {
+  return std::make_shared<const Error>(fail(
+      std::errc::not_enough_memory, fmt::format("shmem: rank {}: there is no memory for a call of the group", rank)));
+}
+
+ErrorPointer compare_ends(int me, Message& message, const MessageEnd& other) {
   message.peer_type = other.type;
   if (message.fits(other)) {
-    return std::nullopt;
+    return nullptr;
   }
   const bool sends = message.way == Message::Way::kSend;
   const MessageEnd mine{message.size, message.type};
@@ -17,12 +22,14 @@ std::optional<Error> compare_ends(int me, Message& message, const MessageEnd& ot
   const auto what =
       fmt::format("shmem: PE {}: a message {} PE {} with tag {}", me, sends ? "to" : "of", message.peer, message.tag);
   if (sent.type != received.type && sent.type != 0 && received.type != 0) {
-    return Error{std::errc::wrong_protocol_type,
-                 fmt::format("{} is of type {} ({} bytes); the call that receives it is of type {} ({} bytes)", what,
-                             sent.type, sent.size, received.type, received.size)};
+    return std::make_shared<const Error>(
+        fail(std::errc::wrong_protocol_type,
+             fmt::format("{} is of type {} ({} bytes); the call that receives it is of type {} ({} bytes)", what,
+                         sent.type, sent.size, received.type, received.size)));
   }
-  return Error{std::errc::message_size, fmt::format("{} has {} bytes; the call that receives it has room for {}", what,
-                                                    sent.size, received.size)};
+  return std::make_shared<const Error>(
+      fail(std::errc::message_size,
+           fmt::format("{} has {} bytes; the call that receives it has room for {}", what, sent.size, received.size)));
 }
 
 }  // namespace shmem

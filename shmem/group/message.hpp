@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <utility>
 
 #include "shmem/layout/job.hpp"
 #include "shmem/result.hpp"
@@ -20,6 +20,12 @@ struct MessageEnd {
   std::uint64_t size;
   std::uint32_t type;  // 0: of any
 };
+
+/// Why messages have failed: one for all that end for the same reason, so that ending them needs no memory.
+using ErrorPointer = std::shared_ptr<const Error>;
+
+/// Of a collective call for which there is no memory.
+ErrorPointer no_memory_for_call(int rank);
 
 /// Constant for others than the mail, but for `over`.
 struct Message {
@@ -37,7 +43,8 @@ struct Message {
   std::atomic<bool> over{false};
   // Constant once over.
   std::uint32_t peer_type = 0;
-  std::optional<Error> error;
+  ErrorPointer error;
+  std::shared_ptr<Message> next_ended;  // EndedMessages
 
   /// A typed message is over for its sender when a call has received it: only then is it known whether they differ.
   [[nodiscard]] bool awaits_answer() const { return way == Way::kSend && type != 0; }
@@ -47,7 +54,35 @@ struct Message {
 };
 using MessagePointer = std::shared_ptr<Message>;
 
-/// Notes the other end of a message whose peer is known. The Error of both ranks if the ends differ.
-std::optional<Error> compare_ends(int me, Message& message, const MessageEnd& other);
+/// Messages that are over, whose `done` is to be called, in their order. Needs no memory.
+class EndedMessages {
+ public:
+  EndedMessages() = default;
+  EndedMessages(EndedMessages&& other) noexcept
+      : first_(std::move(other.first_)), last_(std::exchange(other.last_, nullptr)) {}
+  EndedMessages& operator=(EndedMessages&&) = delete;
+  ~EndedMessages() = default;
+
+  [[nodiscard]] bool empty() const { return first_ == nullptr; }
+  void add(const MessagePointer& message) {
+    (last_ == nullptr ? first_ : last_->next_ended) = message;
+    last_ = message.get();
+  }
+  /// Without locks, on the only EndedMessages that has them.
+  void call_all() {
+    while (const MessagePointer one = std::exchange(first_, nullptr)) {
+      first_ = std::exchange(one->next_ended, nullptr);
+      std::exchange(one->done, nullptr)();
+    }
+    last_ = nullptr;
+  }
+
+ private:
+  MessagePointer first_;
+  Message* last_ = nullptr;
+};
+
+/// Notes the other end of a message whose peer is known. The Error of both ranks if the ends differ; else nullptr.
+ErrorPointer compare_ends(int me, Message& message, const MessageEnd& other);
 
 }  // namespace shmem

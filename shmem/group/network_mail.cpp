@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,17 @@ std::uint64_t answer_tag_of(const Message& message) {
 }
 
 }  // namespace
+
+NetworkMail::NetworkMail(Network& network, Notices& notices, int me, int members)
+    : network_(network),
+      notices_(notices),
+      me_(me),
+      members_(members),
+      destroyed_(std::make_shared<const Error>(
+          fail(std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"))),
+      no_memory_(std::make_shared<const Error>(
+          fail(std::errc::not_enough_memory,
+               fmt::format("shmem: PE {}: there is no memory for the messages of the group", me)))) {}
 
 Result<void> NetworkMail::begin(UnderWay& one) {
   const Message& message = *one.message;
@@ -82,7 +94,7 @@ Result<void> NetworkMail::begin_send(UnderWay& one) {
   const auto request = network_.start_send(message.peer, tag, message.data, message.size);
   if (!request) {
     if (one.answer_request) {
-      network_.cancel(*one.answer_request);
+      network_.cancel(*std::exchange(one.answer_request, std::nullopt));
     }
     return request.error();
   }
@@ -93,19 +105,20 @@ Result<void> NetworkMail::begin_send(UnderWay& one) {
 void NetworkMail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
-    poll();  // a message that has come is that of an earlier receive from any member
+    with_memory([this] { poll(); });  // a message that has come is that of an earlier receive from any member
     UnderWay& one = under_way_.emplace_back(UnderWay{message});  // UCX keeps its address
-    if (const auto ok = begin(one); !ok) {
-      end(*message, failure_of(*message, ok.error()));
-      under_way_.pop_back();
-    } else {
+    with_memory([&] {
+      if (const auto ok = begin(one); !ok) {
+        const auto why = std::make_shared<const Error>(failure_of(*message, ok.error()));
+        end(std::exchange(one.message, nullptr), why);
+      }
       poll();
-    }
-    if (!under_way_.empty() && !thread_) {
-      if (auto started = HelperThread::start([this] { serve(); })) {
-        thread_ = *std::move(started);
-      }  // else messages make progress in wait() only
-    }
+      if (!under_way_.empty() && !thread_ && !stopped_) {
+        if (auto started = HelperThread::start([this] { serve(); })) {
+          thread_ = *std::move(started);
+        }  // else messages make progress in wait() only
+      }
+    });
   }
   posted_.notify_one();
   announce();
@@ -210,7 +223,8 @@ bool NetworkMail::poll() {
   for (auto one = under_way_.begin(); one != under_way_.end();) {
     if (one->message) {
       if (const auto outcome = outcome_of(*one, notices)) {
-        end(*std::exchange(one->message, nullptr), *outcome);
+        const auto error = *outcome ? nullptr : std::make_shared<const Error>(outcome->error());
+        end(std::exchange(one->message, nullptr), error);
         any = true;
       }
     }
@@ -233,14 +247,45 @@ Error NetworkMail::failure_of(const Message& message, const Error& error) {
   return error;
 }
 
-void NetworkMail::end(Message& message, const Result<void>& outcome) {
-  if (!outcome) {
-    message.error = outcome.error();
+void NetworkMail::end(const MessagePointer& message, const ErrorPointer& error) {
+  message->error = error;
+  if (message->done) {
+    ended_.add(message);
   }
-  if (message.done) {
-    ended_.push_back(message.done);
+  message->over.store(true, std::memory_order_release);  // pairs with those who look without the mutex
+}
+
+/// Needs no memory.
+void NetworkMail::end_all(const ErrorPointer& error) {
+  stopped_ = error;
+  for (UnderWay& one : under_way_) {
+    give_up(one);
+    if (one.message) {
+      end(one.message, error);
+    }
   }
-  message.over.store(true, std::memory_order_release);  // pairs with those who look without the mutex
+  under_way_.clear();
+}
+
+/// Does some work, on any thread. False: there was no memory for it, and all messages have failed.
+template <typename Work>
+bool NetworkMail::with_memory(Work work) {
+  if (stopped_) {
+    end_all(stopped_);
+    return false;
+  }
+  try {
+    work();
+    return true;
+  } catch (const std::bad_alloc&) {
+    end_all(no_memory_);
+  }
+  try {
+    notices_.send(*no_memory_);
+  } catch (const std::bad_alloc&) {
+    // The others find out when this member closes its connections, or time out.
+  }
+  return false;
 }
 
 Result<void> NetworkMail::wait(const MessagePointer& message) {
@@ -249,7 +294,7 @@ Result<void> NetworkMail::wait(const MessagePointer& message) {
     {
       const std::scoped_lock lock(mutex_);
       if (!message->over.load(std::memory_order_relaxed)) {
-        poll();
+        with_memory([this] { poll(); });
       }
     }
     announce();
@@ -271,7 +316,8 @@ void NetworkMail::serve() {
       posted_.wait(lock);
       continue;
     }
-    const bool any = poll();
+    bool any = false;
+    with_memory([&] { any = poll(); });
     lock.unlock();
     announce();
     if (!any) {
@@ -281,27 +327,19 @@ void NetworkMail::serve() {
   }
 }
 
-void NetworkMail::stop(const Error& why) {
+void NetworkMail::stop(const ErrorPointer& why) {
   std::optional<HelperThread> thread;
   {
     std::unique_lock lock(mutex_);
-    if (stopped_) {
-      return;
-    }
-    stopped_ = why;
     const auto deadline = Clock::now() + kAnswerLimit;
-    for (poll(); has_unsent_answers() && Clock::now() < deadline; poll()) {
+    while (!stopped_ && with_memory([this] { poll(); }) && has_unsent_answers() && Clock::now() < deadline) {
       lock.unlock();
       network_.sleep(kPollEach);
       lock.lock();
     }
-    for (UnderWay& one : under_way_) {
-      give_up(one);
-      if (one.message) {
-        end(*one.message, why);
-      }
+    if (!stopped_) {
+      end_all(why);
     }
-    under_way_.clear();
     thread = std::exchange(thread_, std::nullopt);
   }
   posted_.notify_all();
@@ -310,14 +348,10 @@ void NetworkMail::stop(const Error& why) {
 }
 
 void NetworkMail::announce() {
-  std::vector<std::function<void()>> ended;
-  {
-    const std::scoped_lock lock(mutex_);
-    ended.swap(ended_);
-  }
-  for (const auto& done : ended) {
-    done();
-  }
+  std::unique_lock lock(mutex_);
+  EndedMessages ended(std::move(ended_));
+  lock.unlock();
+  ended.call_all();
 }
 
 }  // namespace shmem

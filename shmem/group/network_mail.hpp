@@ -3,11 +3,9 @@
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/group/mail.hpp"
@@ -21,13 +19,10 @@ namespace shmem {
 class NetworkMail {
  public:
   /// `network` and `notices` outlive stop().
-  NetworkMail(Network& network, Notices& notices, int me, int members)
-      : network_(network), notices_(notices), me_(me), members_(members) {}
+  NetworkMail(Network& network, Notices& notices, int me, int members);
   NetworkMail(const NetworkMail&) = delete;
   NetworkMail& operator=(const NetworkMail&) = delete;
-  ~NetworkMail() {
-    stop({std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"});
-  }
+  ~NetworkMail() { stop(destroyed_); }
 
   /// Begins a message. One of any member begins once a member has sent one.
   void post(const MessagePointer& message);
@@ -35,7 +30,7 @@ class NetworkMail {
   Result<void> wait(const MessagePointer& message);
   /// Messages that are not over fail, as do all later ones. Waits a moment for answers that have not left. From then on
   /// this does not use the network.
-  void stop(const Error& why);
+  void stop(const ErrorPointer& why);
 
  private:
   /// A message and what belongs to it: the sender of a typed message receives an answer, the receiver sends it.
@@ -62,7 +57,10 @@ class NetworkMail {
   [[nodiscard]] bool has_unsent_answers() const;
   /// The Error of a message. The others are told of a member that is lost.
   Error failure_of(const Message& message, const Error& error);
-  void end(Message& message, const Result<void>& outcome);
+  void end(const MessagePointer& message, const ErrorPointer& error);
+  void end_all(const ErrorPointer& error);
+  template <typename Work>
+  bool with_memory(Work work);
 
   void serve();
   /// Calls what end() has kept, without locks.
@@ -72,11 +70,13 @@ class NetworkMail {
   Notices& notices_;
   const int me_;
   const int members_;
+  const ErrorPointer destroyed_;  // made beforehand, as the next
+  const ErrorPointer no_memory_;
   std::mutex mutex_;
   std::condition_variable posted_;
   std::list<UnderWay> under_way_;
-  std::vector<std::function<void()>> ended_;
-  std::optional<Error> stopped_;
+  EndedMessages ended_;
+  ErrorPointer stopped_;
   std::optional<HelperThread> thread_;
 };
 

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <new>
+
 #include "shmem/layout/job.hpp"
 
 namespace shmem {
@@ -49,13 +52,22 @@ Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& opt
   return collectives_->run(StagedCall{}, options.bootstrap_timeout);
 }
 
+void SpanningGroup::say_goodbye() {
+  if (failed_ || !collectives_) {
+    return;
+  }
+  StagedCall goodbye;
+  goodbye.leaves = true;
+  if (!collectives_->run(goodbye, kGoodbye)) {
+    notices_->send(fail(std::errc::connection_reset, "it has left the group"));
+  }
+}
+
 SpanningGroup::~SpanningGroup() {
-  if (!failed_ && collectives_) {
-    StagedCall goodbye;
-    goodbye.leaves = true;
-    if (!collectives_->run(goodbye, kGoodbye)) {
-      notices_->send(fail(std::errc::connection_reset, "it has left the group"));
-    }
+  try {
+    say_goodbye();
+  } catch (const std::bad_alloc&) {
+    // The others find out when this member closes its connections.
   }
   collectives_.reset();
   mail_.reset();
@@ -92,22 +104,49 @@ Error SpanningGroup::failure_of(const Error& error) {
     cause = notices_->cause_of(error);
     notices_->send(cause);
   }
-  failed_ = in_ranks(cause);
-  collectives_.reset();
-  if (mail_) {
-    mail_->stop(*failed_);
-  }
-  notices_.reset();
-  network_.reset();
+  end(std::make_shared<const Error>(in_ranks(cause)));
   return *failed_;
 }
 
-Result<void> SpanningGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
-  const std::scoped_lock lock(running_);
+/// Needs no memory.
+void SpanningGroup::end(const ErrorPointer& why) {
+  failed_ = why;
+  collectives_.reset();
+  if (mail_) {
+    mail_->stop(failed_);
+  }
+  notices_.reset();
+  network_.reset();
+}
+
+/// The members do not know any more which calls this one has made.
+void SpanningGroup::give_up_without_memory() {
+  if (failed_) {
+    return;
+  }
+  try {
+    notices_->send(*no_memory_);
+  } catch (const std::bad_alloc&) {
+    // The others find out when this member closes its connections.
+  }
+  end(no_memory_);
+}
+
+Result<void> SpanningGroup::run_once(const StagedCall& call, std::chrono::nanoseconds timeout) {
   auto ok = begin();
   ok = ok ? collectives_->run(call, timeout) : std::move(ok);
   calls_ += ok ? 1 : 0;
   return ok ? ok : failure_of(ok.error());
+}
+
+Result<void> SpanningGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+  const std::scoped_lock lock(running_);
+  try {
+    return run_once(call, timeout);
+  } catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no memory has
+    give_up_without_memory();
+    throw;
+  }
 }
 
 Result<std::shared_ptr<MemberMemory>> SpanningGroup::allocate(std::size_t /*bytes*/,
@@ -123,10 +162,10 @@ Result<void> SpanningGroup::check(int /*rank*/) {
 }
 
 Result<std::string> SpanningGroup::missing() {
-  return in_ranks(fail(std::errc::not_supported,
-                       fmt::format("shmem: PE {}: a group with members on several nodes does not know who has begun a "
-                                   "call: {}",
-                                   bootstrap_->rank(), nodes_)));
+  return in_ranks(
+      fail(std::errc::not_supported,
+           fmt::format("shmem: PE {}: a group with members on several nodes does not know who has begun a call: {}",
+                       bootstrap_->rank(), nodes_)));
 }
 
 Group::Statistics SpanningGroup::statistics() {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "shmem/collective/message_collectives.hpp"
@@ -38,10 +37,16 @@ class SpanningGroup final : public Group {
 
  private:
   SpanningGroup(std::unique_ptr<StoreBootstrap> bootstrap, std::string nodes)
-      : bootstrap_(std::move(bootstrap)), nodes_(std::move(nodes)) {}
+      : bootstrap_(std::move(bootstrap)),
+        nodes_(std::move(nodes)),
+        no_memory_(no_memory_for_call(bootstrap_->rank())) {}
   Result<void> connect(const Whereabouts& where, const Options& options);
   [[nodiscard]] Result<void> begin();
+  Result<void> run_once(const StagedCall& call, std::chrono::nanoseconds timeout);
   Error failure_of(const Error& error);
+  void end(const ErrorPointer& why);
+  void say_goodbye();
+  void give_up_without_memory();
 
   const std::unique_ptr<StoreBootstrap> bootstrap_;
   const std::string nodes_;                  // "PEs 0, 1 are on kiwi, PE 2 is on lemon"
@@ -52,7 +57,8 @@ class SpanningGroup final : public Group {
   std::unique_ptr<MessageCollectives> collectives_;
   std::unique_ptr<NetworkMail> mail_;  // stays; stopped before the network goes
   std::uint64_t calls_ = 0;
-  std::optional<Error> failed_;
+  ErrorPointer failed_;
+  const ErrorPointer no_memory_;  // made beforehand
 };
 
 }  // namespace shmem

@@ -3,15 +3,18 @@
  * Groups of processes that a program forms itself: collective calls and messages on ordinary memory, for libraries such
  * as torch.distributed. A group needs neither shmem_init nor a launcher, only a key-value store that its members share;
  * a process may be in any number of groups, and ends them in any order. No call ends the process: each returns 0 or a
- * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about.
+ * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about. (UCX, between nodes, may end one
+ * that has no memory.)
  *
  * If the ranks are on several nodes, all calls are messages between ranks, through UCX. Such a group has no symmetric
  * memory: -ENOTSUP.
  *
- * After a member has died, has left the group, or did not come in time, all calls on the group fail with that error, on all members. Calls
- * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has
- * a port of one that no other group, and no shmem_init, has taken; such a barrier is not compared with other calls,
- * unless SHMEM_DEBUG is set for all members.
+ * After a member has died, has left the group, or did not come in time, all calls on the group fail with that error, on
+ * all members; so they do after -ENOMEM in a collective call, or if there is no memory for messages that are under way.
+ * -ENOMEM of a call that begins a message: it has not begun, and the group goes on. Calls that differ between members
+ * fail on all of them, and the group goes on. Barriers go through a GBA if the process has a port of one that no other
+ * group, and no shmem_init, has taken; such a barrier is not compared with other calls, unless SHMEM_DEBUG is set for
+ * all members.
  *
  * Handles belong to the process that got them. In a process forked from it, every call on one fails with -EPERM (those
  * that return a pointer or a type: NULL or 0) and has no effect on the members, except that shmemx_group_destroy and the
@@ -162,7 +165,7 @@ SHMEM_API int shmemx_group_receive(shmemx_group_t* group, void* data, size_t byt
  * with -EMSGSIZE. The message is gone then, the receiver's buffer may have been written, and later messages are not
  * affected. Therefore a message with a type, however short, is over for its sender when a call has received it: two
  * ranks that each wait for their message to the other one before they receive wait until the timeout. A message whose
- * sender has timed out may still be received. */
+ * sender has timed out may still be received: that call returns 0. */
 SHMEM_API int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t bytes, uint32_t type, int to,
                                       int tag, uint64_t timeout_ns, shmemx_group_done_t done, void* context,
                                       shmemx_group_message_t** message) SHMEM_NOEXCEPT;
