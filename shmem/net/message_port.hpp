@@ -29,7 +29,8 @@ struct PortMessage {
   std::shared_ptr<std::atomic<std::uint32_t>> under_way;
 };
 
-/// What the port calls, in its thread only. None may wait.
+/// What the port calls, in its thread only. None may wait. One that throws std::bad_alloc is called again after a
+/// moment, but for `receive`: that message is lost.
 struct PortHandlers {
   /// Any program that reaches this process can send a message. Both parts are valid during the call. May call send().
   std::function<void(std::span<const std::byte> head, std::span<const std::byte> body)> receive;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "shmem/net/ucx/server.hpp"
@@ -21,6 +22,7 @@ constexpr unsigned kPortMessages = 1;
 constexpr std::chrono::seconds kLongestPortSleep{1};
 /// How long a port that ends waits for its endpoints to close, and how long one stays that no route needs any more.
 constexpr std::chrono::milliseconds kPortCloseLimit{500};
+constexpr std::chrono::milliseconds kPauseWithoutMemory{10};
 
 /// The port whose thread this is.
 thread_local const UcxMessagePort* port_of_this_thread = nullptr;
@@ -90,32 +92,57 @@ void UcxMessagePort::run() {
   port_of_this_thread = this;
   // Relaxed: the signal ends the sleep, and the thread looks again.
   while (!stop_.load(std::memory_order_relaxed)) {
-    bool busy = worker_->progress();
-    busy |= carry_out();
-    busy |= report_failures();
-    busy |= handlers_.turn();
-    if (!busy) {
-      worker_->sleep(kLongestPortSleep);
+    try {
+      if (!turn()) {
+        worker_->sleep(kLongestPortSleep);
+      }
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kPauseWithoutMemory);
     }
   }
-  carry_out();
-  routes_.clear();
-  for (auto& peer : std::exchange(peers_, {})) {
-    end(std::move(peer));
+  const auto deadline = PortClock::now() + kPortCloseLimit;
+  while (PortClock::now() < deadline) {
+    try {
+      carry_out();
+      close_all();
+      finish_closing();
+      break;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kPauseWithoutMemory);
+    }
   }
-  finish_closing();
   finish_answers();
 }
 
+/// False: there was nothing to do.
+bool UcxMessagePort::turn() {
+  bool busy = worker_->progress();
+  busy |= carry_out();
+  report_connections();
+  busy |= report_failures();
+  busy |= handlers_.turn();
+  return busy;
+}
+
+void UcxMessagePort::close_all() {
+  routes_.clear();
+  while (!peers_.empty()) {
+    end(peers_.back());
+    peers_.pop_back();
+  }
+}
+
 bool UcxMessagePort::carry_out() {
-  std::vector<Order> orders;
-  {
+  if (carried_.empty()) {
     const std::lock_guard lock(mutex_);
-    orders.swap(orders_);
+    carried_.swap(orders_);
   }
-  for (Order& order : orders) {
-    carry_out(std::move(order));
+  const bool any = !carried_.empty();
+  for (; next_carried_ < carried_.size(); ++next_carried_) {
+    carry_out(carried_[next_carried_]);
   }
+  carried_.clear();
+  next_carried_ = 0;
   look_after_peers();
   std::erase_if(closing_, [&](const Closing& closing) {
     if (closing.request != nullptr && worker_->calls().request_check_status(closing.request) == UCS_INPROGRESS) {
@@ -126,19 +153,19 @@ bool UcxMessagePort::carry_out() {
     }
     return true;
   });
-  return !orders.empty();
+  return any;
 }
 
-void UcxMessagePort::carry_out(Order order) {
+void UcxMessagePort::carry_out(Order& order) {
   if (order.kind == Order::Kind::kOpen) {
-    return open_route(order.route, std::move(order.address));
+    return open_route(order.route, order.address);
   }
   const auto found = routes_.find(order.route);
   if (order.kind == Order::Kind::kClose && found != routes_.end()) {
     close_route(order.route);
   } else if (order.kind == Order::Kind::kSend) {
     if (found != routes_.end() && !found->second->failed) {
-      transmit(*found->second, std::move(order.message));
+      transmit(*found->second, order.message);
     } else if (order.message.under_way != nullptr) {
       order.message.under_way->fetch_sub(1, std::memory_order_relaxed);
     }
@@ -147,29 +174,36 @@ void UcxMessagePort::carry_out(Order order) {
 
 /// One endpoint for all routes to a process: UCX pairs the endpoints of two processes in the order in which they were
 /// made.
-void UcxMessagePort::open_route(std::uint64_t number, std::vector<std::byte> address) {
+void UcxMessagePort::open_route(std::uint64_t number, const std::vector<std::byte>& address) {
   const auto found = std::find_if(peers_.begin(), peers_.end(),
                                   [&](const auto& peer) { return !peer->failed && peer->address == address; });
   if (found != peers_.end()) {
-    (*found)->routes.push_back(number);
-    routes_[number] = found->get();
-    if ((*found)->connected && handlers_.connected) {
-      handlers_.connected(number);
+    Peer& peer = **found;
+    routes_[number] = &peer;
+    if (std::find(peer.routes.begin(), peer.routes.end(), number) == peer.routes.end()) {
+      peer.routes.push_back(number);
     }
     return;
   }
-  Peer& peer = *peers_.emplace_back(std::make_unique<Peer>());
-  peer.all = this;
-  peer.address = std::move(address);
-  peer.routes.push_back(number);
-  routes_[number] = &peer;
-  connect(peer);
+  auto made = std::make_unique<Peer>();
+  made->all = this;
+  made->address = address;
+  made->routes.push_back(number);
+  peers_.reserve(peers_.size() + 1);
+  routes_[number] = made.get();
+  connect(*peers_.emplace_back(std::move(made)));
 }
 
 void UcxMessagePort::close_route(std::uint64_t number) {
   Peer& peer = *routes_.at(number);
   routes_.erase(number);
-  std::erase(peer.routes, number);
+  const auto at = std::find(peer.routes.begin(), peer.routes.end(), number);
+  if (at != peer.routes.end()) {
+    const auto place = static_cast<std::size_t>(at - peer.routes.begin());
+    peer.told_connected -= place < peer.told_connected ? 1 : 0;
+    peer.told_failed -= place < peer.told_failed ? 1 : 0;
+    peer.routes.erase(at);
+  }
   if (peer.routes.empty()) {
     peer.end_at = PortClock::now() + kPortCloseLimit;
   }
@@ -186,7 +220,7 @@ void UcxMessagePort::look_after_peers() {
       finish_connecting(peer, status);
     }
     if (peer.routes.empty() && (peer.failed || PortClock::now() >= peer.end_at)) {
-      end(std::move(*one));
+      end(*one);
       one = peers_.erase(one);
     } else {
       ++one;
@@ -214,14 +248,9 @@ void UcxMessagePort::finish_connecting(Peer& peer, ucs_status_t status) {
     return fail(peer, status);
   }
   peer.connected = true;
-  for (const std::uint64_t route : peer.routes) {
-    if (handlers_.connected) {
-      handlers_.connected(route);
-    }
-  }
 }
 
-void UcxMessagePort::transmit(Peer& peer, PortMessage message) {
+void UcxMessagePort::transmit(Peer& peer, PortMessage& message) {
   // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): UCX keeps it until it calls back
   auto* sending = new Sending{this, std::move(message)};
   ucp_request_param_t parameters{};
@@ -260,22 +289,31 @@ void UcxMessagePort::on_failure(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t 
   failed.all->fail(failed, status);
 }
 
-void UcxMessagePort::fail(Peer& peer, ucs_status_t status) {
+void UcxMessagePort::fail(Peer& peer, ucs_status_t status) const {
   if (!std::exchange(peer.failed, true)) {
-    for (const std::uint64_t route : peer.routes) {
-      failures_.push_back({route, worker_->calls().status_string(status)});
+    peer.why = worker_->calls().status_string(status);
+  }
+}
+
+void UcxMessagePort::report_connections() {
+  for (const auto& peer : peers_) {
+    for (; peer->connected && peer->told_connected < peer->routes.size(); ++peer->told_connected) {
+      if (handlers_.connected) {
+        handlers_.connected(peer->routes[peer->told_connected]);
+      }
     }
   }
 }
 
 bool UcxMessagePort::report_failures() {
-  const auto failures = std::exchange(failures_, {});
-  for (const Failure& failure : failures) {
-    if (routes_.contains(failure.route)) {
-      handlers_.lost(failure.route, failure.why);
+  bool any = false;
+  for (const auto& peer : peers_) {
+    for (; peer->failed && peer->told_failed < peer->routes.size(); ++peer->told_failed) {
+      handlers_.lost(peer->routes[peer->told_failed], peer->why);
+      any = true;
     }
   }
-  return !failures.empty();
+  return any;
 }
 
 ucs_status_t UcxMessagePort::on_message(void* port, const void* header, std::size_t header_length, void* data,
@@ -291,11 +329,12 @@ ucs_status_t UcxMessagePort::on_message(void* port, const void* header, std::siz
   return UCS_OK;
 }
 
-/// Begins to close its endpoint. By force: no caller waits for what was not sent.
-void UcxMessagePort::end(std::unique_ptr<Peer> peer) {
+/// Begins to close its endpoint, and takes it. By force: no caller waits for what was not sent.
+void UcxMessagePort::end(std::unique_ptr<Peer>& peer) {
   if (peer->endpoint == nullptr) {
     return;
   }
+  closing_.reserve(closing_.size() + 1);  // before UCX is told
   peer->failed = true;
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;

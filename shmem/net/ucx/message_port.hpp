@@ -41,6 +41,10 @@ class UcxMessagePort final : public MessagePort {
     void* flush = nullptr;  // until it is connected
     bool connected = false;
     bool failed = false;
+    const char* why = "";  // it has failed
+    // Routes of which the handlers have been told that it is connected, and that it has failed: the first ones.
+    std::size_t told_connected = 0;
+    std::size_t told_failed = 0;
   };
   /// What a call of another thread wants.
   struct Order {
@@ -62,19 +66,22 @@ class UcxMessagePort final : public MessagePort {
 
   void add(Order order);
   void run();
+  bool turn();
+  void close_all();
   bool carry_out();
-  void carry_out(Order order);
-  void open_route(std::uint64_t number, std::vector<std::byte> address);
+  void carry_out(Order& order);
+  void open_route(std::uint64_t number, const std::vector<std::byte>& address);
   void close_route(std::uint64_t number);
   void connect(Peer& peer);
   void finish_connecting(Peer& peer, ucs_status_t status);
   void look_after_peers();
-  void transmit(Peer& peer, PortMessage message);
-  void fail(Peer& peer, ucs_status_t status);
-  void end(std::unique_ptr<Peer> peer);
+  void transmit(Peer& peer, PortMessage& message);
+  void fail(Peer& peer, ucs_status_t status) const;
+  void end(std::unique_ptr<Peer>& peer);
   /// Waits a little for the endpoints that are being closed.
   void finish_closing();
   void finish_answers();
+  void report_connections();
   bool report_failures();
 
   const std::unique_ptr<UcxWorker> worker_;
@@ -85,7 +92,10 @@ class UcxMessagePort final : public MessagePort {
   std::mutex mutex_;  // for the next
   std::vector<Order> orders_;
 
-  // Only the thread uses these. A peer stays where it is until UCX has closed its endpoint.
+  // Only the thread uses these. A call that throws for want of memory leaves them so that it can be made again.
+  std::vector<Order> carried_;    // orders that are being carried out
+  std::size_t next_carried_ = 0;  // those before it have been
+  // A peer stays where it is until UCX has closed its endpoint.
   std::vector<std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, Peer*> routes_;
   struct Closing {
@@ -93,11 +103,6 @@ class UcxMessagePort final : public MessagePort {
     void* request;
   };
   std::vector<Closing> closing_;
-  struct Failure {
-    std::uint64_t route;
-    std::string why;
-  };
-  std::vector<Failure> failures_;
   std::size_t sending_ = 0;
 
   HelperThread thread_;  // last: it uses the others
