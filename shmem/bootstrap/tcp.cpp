@@ -118,7 +118,7 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
     return hello.error();
   }
   hello_ = *hello;
-  socket_ = *std::move(socket);
+  socket_ = base::PrivateFd(*std::move(socket));
   seals_.reset();
   auto thread = HelperThread::start([this] { listen(); });
   if (!thread) {

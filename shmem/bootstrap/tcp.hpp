@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/private_fd.hpp"
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
@@ -78,7 +79,7 @@ class TcpBootstrap final : public Bootstrap {
   const UniqueId id_;
   const TcpPlace place_;
   std::unique_ptr<UidServer> server_;  // in one PE
-  base::UniqueFd socket_;
+  base::PrivateFd socket_;
   Hello hello_{};               // of this connection
   std::mutex send_mutex_;       // for the next: frames are sealed in the order in which they are sent
   std::optional<Seals> seals_;  // of this PE's frames, once it has sent its proof

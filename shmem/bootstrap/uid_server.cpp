@@ -204,7 +204,7 @@ void UidServer::accept_all() {
     if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
       continue;
     }
-    connections_.emplace(descriptor, Connection{.socket = std::move(socket),
+    connections_.emplace(descriptor, Connection{.socket = base::PrivateFd(std::move(socket)),
                                                 .from = Endpoint::of(reinterpret_cast<sockaddr*>(&from)).text(),
                                                 .since = Clock::now(),
                                                 .reader = FrameReader(sizeof(Hello)),

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.hpp"
+#include "base/private_fd.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
@@ -45,7 +45,7 @@ class UidServer {
  private:
   using Clock = std::chrono::steady_clock;
   struct Connection {
-    base::UniqueFd socket;
+    base::PrivateFd socket;
     std::string from;
     Clock::time_point since;
     FrameReader reader;
@@ -91,7 +91,7 @@ class UidServer {
   base::UniqueFd poll_;
   base::UniqueFd wake_;
   // Used by the thread.
-  base::UniqueFd listener_;
+  base::PrivateFd listener_;
   std::optional<Clock::time_point> paused_until_;  // out of descriptors: no connection is accepted before
   UidJobState state_;
   Connections connections_;

@@ -303,6 +303,7 @@ Result<void> UcxWorker::make_worker() {
   if (const auto got = calls_.worker_get_efd(worker_, &event_fd_); got != UCS_OK) {
     return ucx_failure(calls_, got, "UCX gives no file descriptor to sleep on");
   }
+  connections_ = base::PrivateEpoll(event_fd_);
   return {};
 }
 
@@ -319,6 +320,7 @@ Result<void> UcxWorker::read_address() {
 }
 
 UcxWorker::~UcxWorker() {
+  connections_ = {};
   if (worker_ != nullptr) {
     calls_.worker_destroy(worker_);
   }
@@ -331,7 +333,19 @@ void UcxWorker::end_context() {
   }
 }
 
-void UcxWorker::await_event(std::chrono::nanoseconds longest, int other_event) const {
+void UcxWorker::keep_connections_here() {
+  constexpr std::chrono::seconds kEach{1};
+  const auto now = std::chrono::steady_clock::now();
+  auto next = next_look_.load(std::memory_order_relaxed);
+  // Relaxed: it only chooses the thread.
+  if (now.time_since_epoch().count() >= next &&
+      next_look_.compare_exchange_strong(next, (now + kEach).time_since_epoch().count(), std::memory_order_relaxed)) {
+    connections_.close_on_exec();
+  }
+}
+
+void UcxWorker::await_event(std::chrono::nanoseconds longest, int other_event) {
+  keep_connections_here();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
   const timespec time{seconds.count(), (longest - seconds).count()};
   std::array<pollfd, 2> events{pollfd{event_fd_, POLLIN, 0}, pollfd{other_event, POLLIN, 0}};

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/private_fd.hpp"
 #include "shmem/net/network.hpp"
 #include "shmem/net/ucx/calls.hpp"
 
@@ -130,12 +131,16 @@ class UcxWorker {
   [[nodiscard]] Result<void> check_rdma() const;
   /// True if there is nothing to progress: the next event ends await_event().
   bool arm() { return calls_.worker_arm(worker_) == UCS_OK; }
-  void await_event(std::chrono::nanoseconds longest, int other_event = -1) const;
+  void await_event(std::chrono::nanoseconds longest, int other_event = -1);
+  /// UCX opens connections at any time, and for programs that this process starts as well.
+  void keep_connections_here();
 
   UcxCalls calls_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int event_fd_ = -1;  // the worker's
+  base::PrivateEpoll connections_;
+  std::atomic<std::chrono::steady_clock::rep> next_look_{0};  // for new connections
   UcxSleepers sleepers_;
   std::function<void()> worked_;
   std::vector<std::byte> address_;
