@@ -175,7 +175,8 @@ struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;  // negative: that process could not start, and does not end
   std::atomic<std::int32_t> has_port;  // 1: has opened a port of the switch; written between barriers of the bootstrap
   std::atomic<std::int32_t> settled_ports;   // 1 + the number of the node's ports, once the PEs have settled it
-  std::atomic<std::uint64_t> process_space;  // the PID namespace of pid
+  std::atomic<std::uint64_t> process_space;  // the PID namespace of pid; 0: unknown
+  std::atomic<std::uint64_t> process_start;  // of pid, which another process may have later; 0: unknown
   std::atomic<std::int32_t> cache, socket;   // CpuLocation; as has_port
   std::atomic<std::uint64_t> started;        // of this job, in nanoseconds of the steady clock
   std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it

@@ -24,9 +24,16 @@ constexpr std::int32_t kLeft = std::int32_t{1} << 30;
 pid_t visible_process(const Job& job, int pe) {
   const PeMetadata& theirs = job.metadata(pe);
   // Relaxed: a barrier has passed since both were written.
-  const bool same = theirs.process_space.load(std::memory_order_relaxed) ==
-                    job.metadata(job.me).process_space.load(std::memory_order_relaxed);
+  const std::uint64_t space = theirs.process_space.load(std::memory_order_relaxed);
+  const bool same = space != 0 && space == job.metadata(job.me).process_space.load(std::memory_order_relaxed);
   return same ? theirs.pid.load(std::memory_order_relaxed) : 0;
+}
+
+/// Another process has the number of the PE's, which has ended.
+bool is_another(const Job& job, int pe, pid_t process) {
+  const std::uint64_t theirs = job.metadata(pe).process_start.load(std::memory_order_relaxed);
+  const std::uint64_t now = base::start_of(process);
+  return theirs != 0 && now != 0 && now != theirs;
 }
 
 bool stays_away(const Job& job, int pe) {
@@ -40,6 +47,7 @@ void introduce(const Job& job) {
   PeMetadata& mine = job.metadata(job.me);
   struct stat space {};
   mine.process_space.store(::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0, std::memory_order_relaxed);
+  mine.process_start.store(base::start_of(::getpid()), std::memory_order_relaxed);
   const auto cpus = own_cpus();
   const CpuLocation location = cpus ? locate(*cpus, "/sys/devices/system") : CpuLocation{};
   mine.cache.store(location.cache, std::memory_order_relaxed);
@@ -79,7 +87,11 @@ bool is_dead(const Job& job, int pe) {
 }
 
 bool is_dead_or_zombie(const Job& job, int pe) {
-  return is_dead(job, pe) || (visible_process(job, pe) != 0 && base::has_ended(visible_process(job, pe)));
+  if (is_dead(job, pe)) {
+    return true;
+  }
+  const pid_t process = visible_process(job, pe);
+  return process != 0 && (base::has_ended(process) || is_another(job, pe, process));
 }
 
 bool was_replaced(const Job& job, int pe, std::uint64_t admissions) {

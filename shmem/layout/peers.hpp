@@ -20,7 +20,8 @@ std::vector<CpuLocation> locations_here(const Job& job);
 /// The process is gone, or stays away: one or two system calls. False for a process that is not visible from here, in
 /// another container.
 bool is_dead(const Job& job, int pe);
-/// The same for a process that has ended but was not yet reaped by its parent. Four system calls.
+/// The same for a process that has ended but was not yet reaped by its parent, or whose number another process has by
+/// now. Seven system calls.
 bool is_dead_or_zombie(const Job& job, int pe);
 
 /// Another process has taken the place of the PE of a team with this SyncView::admissions().

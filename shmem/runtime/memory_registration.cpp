@@ -240,7 +240,7 @@ Result<void> MemoryRegistration::open_private(const JobMembers& members, Own& ow
     const std::string whose = fmt::format("this PE cannot copy the memory of PE {}", members.world(member));
     const auto& theirs = job_.metadata(pe);
     if (theirs.process_space.load(std::memory_order_relaxed) !=
-        job_.metadata(job_.me).process_space.load(std::memory_order_relaxed)) {
+        job_.metadata(job_.me).process_space.load(std::memory_order_relaxed)) {  // unknown: the copy below tells
       return fail(std::errc::permission_denied,
                   whose + ": its process is in another container; register a shared mapping of a memfd instead");
     }

@@ -113,6 +113,7 @@ TEST(Team, SyncFailsWhenAMissingPeIsAZombie) {
     shmem::introduce(job);
     if (job.me == 1) {
       job.metadata(1).pid = zombie;
+      job.metadata(1).process_start = 0;
     }
     ASSERT_TRUE(job.bootstrap->barrier());
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
