@@ -77,6 +77,9 @@ Result<StartRecord> StartRecord::read(pid_t owner, int fd) {
   if (::pread(file->get(), &head, sizeof head, 0) != sizeof head || head.magic != kRecordMagic) {
     return fail(std::errc::bad_message, fmt::format("process {} has no record of the job's start", owner));
   }
+  if (head.bytes < sizeof head || !base::check_memfd(file->get(), head.bytes)) {
+    return fail(std::errc::bad_message, fmt::format("the record of process {} is not whole", owner));
+  }
   std::vector<std::byte> bytes(head.bytes - sizeof head);
   if (::pread(file->get(), bytes.data(), bytes.size(), sizeof head) != static_cast<ssize_t>(bytes.size())) {
     return fail_errno(errno, fmt::format("cannot read the record of process {}", owner));
