@@ -12,9 +12,23 @@
 namespace shmem::api {
 namespace {
 
-std::string& error_text() {
-  static thread_local std::string text;
-  return text;
+/// exit() destroys those of its thread before it calls handlers, which may use the library.
+constinit thread_local bool error_text_is_gone = false;
+struct ErrorText {
+  ErrorText() = default;
+  ErrorText(const ErrorText&) = delete;
+  ErrorText& operator=(const ErrorText&) = delete;
+  ~ErrorText() { error_text_is_gone = true; }
+  std::string text;
+};
+
+/// nullptr at the end of the thread.
+std::string* error_text() {
+  if (error_text_is_gone) {
+    return nullptr;
+  }
+  static thread_local ErrorText text;
+  return &text.text;
 }
 
 /// The errno of the thread's first failed call without a result since it last took one; 0: none.
@@ -74,7 +88,9 @@ void refuse_before_start(const char* call) {
 }
 
 int report(const Error& error) {
-  error_text() = error.text;
+  if (std::string* text = error_text(); text != nullptr) {
+    *text = error.text;
+  }
   return -static_cast<int>(error.code);
 }
 
@@ -240,7 +256,8 @@ Team& valid_team(Runtime& runtime, const char* call, shmem_team_t team) {
 extern "C" {
 
 const char* shmemx_error_text() noexcept {
-  return shmem::api::error_text().c_str();
+  const std::string* text = shmem::api::error_text();
+  return text != nullptr ? text->c_str() : "";
 }
 
 int shmemx_take_error() noexcept {
