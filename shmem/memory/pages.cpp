@@ -32,8 +32,10 @@ class SystemNuma final : public Numa {
     if (::numa_available() < 0) {
       return allowed;
     }
-    const Mask mask(::numa_get_mems_allowed());
-    for (int node = 0; node <= ::numa_max_node(); ++node) {
+    // Not numa_get_mems_allowed(): it prints if a container refuses the system call.
+    const Mask mask(::numa_allocate_nodemask());
+    const bool known = ::get_mempolicy(nullptr, mask->maskp, mask->size + 1, nullptr, MPOL_F_MEMS_ALLOWED) == 0;
+    for (int node = 0; known && node <= ::numa_max_node(); ++node) {
       if (::numa_bitmask_isbitset(mask.get(), static_cast<unsigned>(node)) != 0) {
         allowed.push_back(node);
       }
