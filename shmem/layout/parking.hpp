@@ -16,8 +16,8 @@ bool store_barrier_for(const Word& /*event*/) {
 
 /// Wakes `pe` if it sleeps. Called after a change of one of its words: either the caller sees the sleeper or the
 /// sleeper sees the change (pairs with wait_parked). After a change that is not sequentially consistent, such as that
-/// of a put, the sleeper's store_barrier_on_all() makes it so; where the kernel refuses that, such a wake-up can be
-/// missed, and the sleeper finds the change when its sleep ends.
+/// of a put, the sleeper's store_barrier_on_all() makes it so; where the kernel refuses that to one of the two, such a
+/// wake-up can be missed, and the sleeper finds the change when its sleep ends.
 template <typename AnyJob>
 void wake_parked(const AnyJob& job, int pe) {
   auto& parking = job.metadata(pe).parking;

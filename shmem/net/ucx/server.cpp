@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/net/ucx/server.hpp"
 
+#include <new>
+
 #include "shmem/config/log.hpp"
 
 namespace shmem {
@@ -55,8 +57,13 @@ ucs_status_t UcxServer::on_request(void* server, const void* header, std::size_t
   auto& self = *static_cast<UcxServer*>(server);
   const bool answers = (parameters->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
   Requester requester(self, answers ? parameters->reply_ep : nullptr);
-  if (is_whole(*parameters)) {
+  if (!is_whole(*parameters)) {
+    return UCS_OK;
+  }
+  try {
     self.requests_.serve(bytes_of(header, header_length), bytes_of(data, length), requester);
+  } catch (const std::bad_alloc&) {
+    // No exception leaves a callback of UCX. An answer is lost, and its PE waits until its limit.
   }
   return UCS_OK;
 }
