@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -11,12 +14,15 @@
 #include <algorithm>
 #include <bit>
 #include <climits>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "base/fd.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/cores/processors.hpp"
 #include "shmem/version.hpp"
 
 namespace shmem {
@@ -60,7 +66,9 @@ class Processors {
 
 /// PEs with the same key are on one node.
 auto key_of(const NodeIdentity& one) {
-  return std::tuple(one.boot, one.network, one.given);
+  // Without an id of the kernel, as in some sandboxes, all machines would be one.
+  const bool known = one.boot[0] != '\0';
+  return std::tuple(one.boot, one.network, one.hardware, one.given, known ? decltype(one.host){} : one.host);
 }
 
 Result<void> check_libraries(const std::vector<NodeIdentity>& all) {
@@ -75,6 +83,30 @@ Result<void> check_libraries(const std::vector<NodeIdentity>& all) {
                 fmt::format("shmem: {}, {}: install the same version on all nodes", has(pe), has(0)));
   }
   return {};
+}
+
+/// The address of the network adapter with the lowest number that has one, as long as it exists the same for all
+/// processes of the network namespace. Copies of a virtual machine that was saved while it ran have one boot id.
+decltype(NodeIdentity::hardware) hardware_address() {
+  decltype(NodeIdentity::hardware) address{};
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) {
+    return address;
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, ::freeifaddrs);
+  int lowest = INT_MAX;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET || (one->ifa_flags & IFF_LOOPBACK) != 0) {
+      continue;
+    }
+    const auto& link = reinterpret_cast<const sockaddr_ll&>(*one->ifa_addr);
+    if (link.sll_halen != 0 && link.sll_ifindex < lowest) {
+      lowest = link.sll_ifindex;
+      address = {};
+      std::copy_n(std::begin(link.sll_addr), std::min<std::size_t>(link.sll_halen, address.size()), address.begin());
+    }
+  }
+  return address;
 }
 
 }  // namespace
@@ -110,10 +142,12 @@ NodeIdentity node_identity(const std::string& given) {
     identity.network = network.st_ino;
   }
   ::gethostname(identity.host.data(), identity.host.size() - 1);
-  cpu_set_t usable;
-  static_assert(sizeof(usable) == sizeof(identity.processors));
-  if (::sched_getaffinity(0, sizeof(usable), &usable) == 0) {
-    std::memcpy(identity.processors.data(), &usable, sizeof(usable));
+  identity.hardware = hardware_address();
+  if (const auto cpus = own_cpus()) {
+    for (const int cpu : *cpus) {
+      const auto bit = static_cast<std::size_t>(cpu) % (64 * identity.processors.size());
+      identity.processors[bit / 64] |= std::uint64_t{1} << (bit % 64);
+    }
   }
   identity.quota = cpu_quota().value_or(CpuQuota{});
   return identity;

@@ -20,9 +20,10 @@ struct NodeIdentity {
   std::array<char, 48> library{};              // version of libshmem, and the architecture: the same on all nodes
   std::array<char, 40> boot{};                 // id of the running kernel: the same in all containers of a machine
   std::uint64_t network = 0;                   // the network namespace, which abstract Unix sockets do not leave
+  std::array<std::uint8_t, 8> hardware{};      // address of a network adapter: copies of a virtual machine differ
   std::array<char, 64> given{};                // SHMEM_HOST_ID
   std::array<char, 64> host{};                 // for messages
-  std::array<std::uint64_t, 16> processors{};  // a bit for each processor that this PE may use
+  std::array<std::uint64_t, 16> processors{};  // a bit for each processor that this PE may use; by number modulo 1024
   CpuQuota quota{};                            // the limit by control groups; thousandths 0: no limit
   bool locks_new_memory = false;               // mlockall(MCL_FUTURE)
   bool survives = false;                       // goes on when another PE dies
@@ -69,8 +70,8 @@ struct Whereabouts {
   int first_relying = -1;  // the first PE that does not go on when another one dies; -1: all do
 };
 /// Collective; an Error, the same on all, if PEs have different versions of libshmem. PEs are on one node if they run
-/// on one kernel, in one network namespace, and with the same SHMEM_HOST_ID; the host name does not matter. Processors
-/// are counted by the PEs' affinity and control groups.
+/// on one kernel, in one network namespace, and with the same SHMEM_HOST_ID; the host name does not matter, unless the
+/// kernel tells no id. Processors are counted by the PEs' affinity and control groups.
 Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine);
 
 /// The bootstrap of the PEs of one node. Each step is a step of the world, so that all nodes take the same steps.

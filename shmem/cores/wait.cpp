@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "shmem/cores/processors.hpp"
+
 namespace shmem {
 namespace {
 
@@ -26,9 +28,8 @@ bool membarrier(int command) {
 }
 
 int own_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const auto cpus = own_cpus();
+  return cpus ? static_cast<int>(cpus->size()) : 1;
 }
 
 timespec timespec_of(std::chrono::nanoseconds time) {

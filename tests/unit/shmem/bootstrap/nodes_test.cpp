@@ -61,6 +61,11 @@ TEST(Nodes, DifferByKernelNetworkNamespaceAndGivenName) {
   EXPECT_EQ(nodes_of({kiwi, node("boot-2", 1, "kiwi")}).count, 2) << "not by the host's name";
   EXPECT_EQ(nodes_of({kiwi, pod}).count, 2);
   EXPECT_EQ(nodes_of({kiwi, given}).count, 2);
+  auto copy = kiwi;  // of a virtual machine
+  copy.hardware = {2, 1};
+  EXPECT_EQ(nodes_of({kiwi, copy}).count, 2);
+  EXPECT_EQ(nodes_of({node("", 1, "kiwi"), node("", 1, "lemon")}).count, 2) << "the kernel tells no id";
+  EXPECT_FALSE(nodes_of({node("", 1, "kiwi"), node("", 1, "kiwi")}).several());
   const Nodes nodes = nodes_of({kiwi, lemon, lemon, kiwi, pod});
   EXPECT_EQ(nodes.count, 3);
   EXPECT_THAT(nodes.node_of, ElementsAre(0, 1, 1, 0, 2));
@@ -73,6 +78,7 @@ TEST(Nodes, DifferByKernelNetworkNamespaceAndGivenName) {
   EXPECT_NE(node_identity().boot[0], '\0');
   EXPECT_NE(node_identity().network, 0U);
   EXPECT_STREQ(node_identity("abc").given.data(), "abc");
+  EXPECT_EQ(node_identity().hardware, node_identity().hardware);
 }
 
 TEST(Nodes, HaveTheSameLibrary) {
