@@ -197,7 +197,7 @@ int code_of(const Result<void>& result) {
 extern "C" {
 
 int shmemx_init_status() noexcept {
-  return Runtime::current() != nullptr ? SHMEMX_STATUS_IS_INITIALIZED : SHMEMX_STATUS_NOT_INITIALIZED;
+  return Runtime::is_initialized() ? SHMEMX_STATUS_IS_INITIALIZED : SHMEMX_STATUS_NOT_INITIALIZED;
 }
 
 int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) noexcept try { return code_of(get_uniqueid(uid)); }

@@ -96,7 +96,7 @@ SHMEM_ROUTINE(void, query_thread, (int* provided)) {
 
 SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
   if (has_place("shmem_query_initialized", "initialized", initialized)) {
-    *initialized = Runtime::current() != nullptr ? 1 : 0;
+    *initialized = Runtime::is_initialized() ? 1 : 0;
   }
 }
 

@@ -48,6 +48,8 @@ class Bootstrap {
   /// Ends the job with `status` because of `reason`. Returns the job's status, which is that of the first call on any
   /// PE. Does not end this process.
   virtual int abort(int status, const std::string& reason) = 0;
+  /// The process of this PE runs exit(), which ends the job: tells the others, unless the launcher does. As abort().
+  virtual void announce_exit(int status, const std::string& reason) { abort(status, reason); }
   /// This PE could not start, and its process goes on. Tells the others, if that is possible without ending processes.
   virtual void give_up_start(const std::string& reason) { abort(EXIT_FAILURE, reason); }
   /// The reason, once a PE or the launcher has ended the job. One memory load before that.
@@ -75,6 +77,8 @@ class Bootstrap {
   virtual std::optional<NodeFds> take_over() { return std::nullopt; }
   /// Tells the launcher that this PE has left the job: from now on its exit does not fail the others.
   virtual void leave() = 0;
+  /// After leave(), in a process that ends without the destructor: returns when the others need this process no more.
+  virtual void serve_others() {}
 };
 
 /// Why the job has ended, once it has. Thread-safe.

@@ -29,6 +29,8 @@ class MpiBootstrap final : public Bootstrap {
   [[nodiscard]] int size() const override { return size_; }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
   int abort(int status, const std::string& reason) override;
+  /// The launcher sees the status, and MPI_Abort would end this process without its exit handlers.
+  void announce_exit(int /*status*/, const std::string& /*reason*/) override {}
   /// MPI_Abort would end all processes.
   void give_up_start(const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override { return reason_.get(); }

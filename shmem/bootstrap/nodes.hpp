@@ -97,6 +97,7 @@ class NodeBootstrap final : public Bootstrap {
   Result<void> barrier() override { return world_->barrier(); }
 
   int abort(int status, const std::string& reason) override { return world_->abort(status, reason); }
+  void announce_exit(int status, const std::string& reason) override { world_->announce_exit(status, reason); }
   void give_up_start(const std::string& reason) override { world_->give_up_start(reason); }
   [[nodiscard]] std::optional<std::string> aborted() const override { return world_->aborted(); }
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return world_->alarm(); }
@@ -105,6 +106,7 @@ class NodeBootstrap final : public Bootstrap {
   }
   Result<void> survive() override { return world_->survive(); }
   void leave() override { world_->leave(); }
+  void serve_others() override { world_->serve_others(); }
 
  private:
   std::unique_ptr<Bootstrap> world_;

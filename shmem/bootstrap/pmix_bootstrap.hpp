@@ -34,6 +34,8 @@ class PmixBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
   Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
+  /// The launcher sees the status, and PMIx_Abort would end this process without its exit handlers.
+  void announce_exit(int /*status*/, const std::string& /*reason*/) override {}
   /// PMIx_Abort would end all processes.
   void give_up_start(const std::string& reason) override { events_->end(reason); }
   [[nodiscard]] std::optional<std::string> aborted() const override { return events_->reason().get(); }

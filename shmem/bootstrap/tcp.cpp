@@ -72,10 +72,15 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(const UniqueId& id, con
 }
 
 TcpBootstrap::~TcpBootstrap() {
+  serve_others();
+}
+
+void TcpBootstrap::serve_others() {
   disconnect();
   if (server_ && left_) {
     server_->close();
   }
+  server_.reset();
 }
 
 Result<void> TcpBootstrap::join_server() {

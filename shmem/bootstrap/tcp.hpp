@@ -46,6 +46,7 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &ended_; }
   Result<void> survive() override;
   void leave() override;
+  void serve_others() override;
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "shmem/config/log.hpp"
 
@@ -15,6 +17,12 @@ namespace {
 // Relaxed: a switch that the program sets before it calls anything else.
 constinit std::atomic<bool> wanted_by_program{false};
 constinit std::atomic<bool> survival_wanted{false};
+
+/// The program's exit handlers may take their time, or wait for a thread that has failed.
+constexpr std::chrono::seconds kExitLimit{10};
+constinit std::atomic<int> exit_status{0};
+constinit std::atomic<pid_t> exiting_process{0};  // not a child that an exit handler forks
+constinit std::atomic<pid_t> exiting_thread{0};   // 0: none
 
 }  // namespace
 
@@ -34,10 +42,26 @@ void set_wants_to_survive(bool wanted) {
   survival_wanted.store(wanted, std::memory_order_relaxed);
 }
 
+void note_exit(int status) {
+  exit_status.store(status, std::memory_order_relaxed);
+  exiting_process.store(::getpid(), std::memory_order_relaxed);
+  exiting_thread.store(::gettid(), std::memory_order_release);  // pairs with wait_if_exiting()
+}
+
+void wait_if_exiting() {
+  const pid_t thread = exiting_thread.load(std::memory_order_acquire);
+  if (thread == 0 || thread == ::gettid() || exiting_process.load(std::memory_order_relaxed) != ::getpid()) {
+    return;
+  }
+  std::this_thread::sleep_for(kExitLimit);
+  ::_exit(exit_status.load(std::memory_order_relaxed));
+}
+
 void end_process_for(const Error& error, int status, ProcessEnd way) {
   if (errors_return()) {
     throw CallFailure{error};
   }
+  wait_if_exiting();
   if (!error.text.empty() && status != 0) {
     log(LogLevel::kFatal, "%s", error.text.c_str());
   }

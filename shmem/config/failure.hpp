@@ -27,4 +27,10 @@ enum class ProcessEnd {
 /// empty or the status is 0. If errors return, throws CallFailure instead.
 [[noreturn]] void end_process_for(const Error& error, int status, ProcessEnd way = ProcessEnd::kAtOnce);
 
+/// The calling thread runs exit(): the process will have this status. Whatever fails in another thread from now on does
+/// not end it, since the status would be another. The same thread may change the status.
+void note_exit(int status);
+/// Returns at once, unless another thread runs exit(): then it ends with the process.
+void wait_if_exiting();
+
 }  // namespace shmem

@@ -28,7 +28,16 @@ void wait_for(SyncWord& word, const WaitPolicy& policy, std::uint64_t value) {
   word.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
+bool& core_of_kernel() {
+  static thread_local bool is_one = false;
+  return is_one;
+}
+
 }  // namespace
+
+bool CoreGroup::is_core() {
+  return core_of_kernel();
+}
 
 int ThreadCore::count() const {
   return group_.cores_;
@@ -110,12 +119,14 @@ void CoreGroup::run_core(int index) {
   ThreadCore core{*this, index};
   std::errc error{};
   std::exception_ptr thrown;
+  core_of_kernel() = true;
   try {
     error = (*kernel_)(core);
   } catch (...) {
     thrown = std::current_exception();
     error = std::errc::state_not_recoverable;
   }
+  core_of_kernel() = false;
   if (error == std::errc{}) {
     return;
   }

@@ -98,6 +98,8 @@ class CoreGroup {
   ~CoreGroup();
 
   [[nodiscard]] int count() const { return cores_; }
+  /// The calling thread is a core of a running kernel.
+  static bool is_core();
 
   /// Runs `kernel` on every core and returns when all have ended: errc{} or the first error that any of them returned.
   /// An exception of a kernel counts as a failure and is rethrown here.

@@ -361,7 +361,10 @@ void Job::look_for_abort() {
     }
   }
   const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
-  if (ended->status != 0) {
+  if (by_pe && ended->reason.starts_with(name_of(ended->pe))) {  // it has announced its exit
+    failed_ = failed_.value_or(ended->pe);
+    say(ended->reason);
+  } else if (ended->status != 0) {
     say(fmt::format("{} ended the job with status {}{}", by_pe ? name_of(ended->pe) : std::string("a PE"),
                     ended->status, ended->reason.empty() ? "" : ": " + ended->reason));
   }

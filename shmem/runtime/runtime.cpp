@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "base/size_text.hpp"
 #include "shmem/bootstrap/allgather.hpp"
@@ -30,25 +30,6 @@ namespace {
 std::optional<UidListener>& kept_listener() {
   static std::optional<UidListener> listener;
   return listener;
-}
-
-/// Programs written before OpenSHMEM 1.2 rely on this: returning from main ends the library. Only after success: a PE
-/// that exits with another status does not wait for the others.
-void finish_at_exit(int status, void* /*argument*/) {
-  Runtime* runtime = Runtime::current();
-  if (Runtime::is_exiting()) {
-    Runtime::abandon();
-    return;
-  }
-  // A child process that was not made by fork() has a copy of the runtime, but is not a PE.
-  if (status != 0 || runtime == nullptr || !runtime->is_own_process()) {
-    return;
-  }
-  runtime->debug("exits without shmem_finalize");
-  quiet();
-  if (auto ok = Runtime::stop(); !ok && !errors_return()) {
-    end_process_for(ok.error(), EXIT_FAILURE);
-  }
 }
 
 /// The global variables as the cores see them.
@@ -95,40 +76,39 @@ void warn_of_locked_memory(const Options& options, const Bootstrap& bootstrap) {
 
 }  // namespace
 
-std::unique_ptr<Runtime> Runtime::instance_;
+constinit Runtime* Runtime::current_ = nullptr;
+constinit std::atomic<Runtime*> Runtime::owned_{nullptr};
 constinit Reach Runtime::reach_;
 
 bool Runtime::is_reporter_ = true;
 constinit std::atomic<bool> Runtime::is_exiting_{false};
+constinit std::atomic<bool> Runtime::has_left_{false};
 
 namespace {
 
 /// In a child made by fork(): the parent's runtime, which stays reachable for leak checkers.
 constinit std::atomic<Runtime*> parents_runtime{nullptr};
-/// After shmem_global_exit: likewise.
-constinit std::atomic<Runtime*> left_runtime{nullptr};
 
 }  // namespace
 
 void Runtime::forget_in_child() {
-  if (Runtime* parents = instance_.release(); parents != nullptr) {
+  if (Runtime* parents = std::exchange(current_, nullptr); parents != nullptr) {
     parents_runtime.store(parents, std::memory_order_relaxed);
   }
+  owned_.store(nullptr, std::memory_order_relaxed);
   reach_ = {};
 }
 
-void Runtime::abandon() {
-  left_runtime.store(instance_.release(), std::memory_order_relaxed);
-  reach_ = {};
+void Runtime::destroy() {
+  // At exit nothing is destroyed. Acquire and release: another thread may have made it.
+  if (const std::unique_ptr<Runtime> mine(owned_.exchange(nullptr, std::memory_order_acq_rel)); mine) {
+    current_ = nullptr;
+  }
 }
 
 int Runtime::parent_pe() {
   const Runtime* parents = parents_runtime.load(std::memory_order_relaxed);
   return parents != nullptr ? parents->my_pe() : -1;
-}
-
-void Runtime::register_fork_handler() {
-  ::pthread_atfork(nullptr, nullptr, forget_in_child);
 }
 
 Runtime::Runtime(Key /*key*/, Job job, int thread_level)
@@ -214,8 +194,7 @@ std::optional<UidListener> Runtime::take_listener(const UniqueId& id) {
 }
 
 Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
-  static const int at_exit = ::on_exit(finish_at_exit, nullptr);  // once a process, however often the library starts
-  static_cast<void>(at_exit);
+  finish_at_exit();
   is_reporter_ = true;
   auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {
@@ -270,20 +249,21 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
           .first_relying = where->first_relying,
           .replaces = replaces,
           .yield_watch = std::move(yield_watch)};
-  instance_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level);
-  auto ok = instance_->open();
+  current_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level).release();
+  owned_.store(current_, std::memory_order_release);
+  auto ok = current_->open();
 #ifdef __GLIBC__
   ::malloc_trim(0);  // what only the start needed: a node may have hundreds of PEs
 #endif
   if (!ok) {
     // Other PEs may be waiting in shared memory for this PE.
     if (!replaces && errors_return()) {
-      stay_away(instance_->job_);
-      instance_->job_.bootstrap->give_up_start(ok.error().text);
+      stay_away(current_->job_);
+      current_->job_.bootstrap->give_up_start(ok.error().text);
     } else if (!replaces) {
-      instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
+      current_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
     }
-    instance_.reset();
+    destroy();
   }
   return ok;
 }
@@ -398,68 +378,29 @@ void Runtime::debug(const std::string& text) const {
 }
 
 Result<void> Runtime::stop() {
-  Runtime& runtime = *instance_;
-  runtime.debug("ends");
-  runtime.stream_.reset();  // waits for its work
-  if (runtime.checker_) {
-    runtime.check_end();
-  }
-  Result<void> ok = runtime.teams_.home().sync();
-  runtime.sets_.clear();
-  if (ok) {
-    ok = runtime.teams_.destroy_all();
-  }
-  if (ok) {
-    ok = runtime.network_.disconnect(runtime.teams_.home_is_world());
-  }
-  runtime.job_.bootstrap->leave();
-  instance_.reset();
+  const auto ok = current_->leave_job();
+  destroy();
   return ok;
 }
 
-void Runtime::end_job_of(const std::string& call, const std::string& problem) const {
-  if (problem.empty() && !errors_return()) {
-    end_process_for({}, EXIT_FAILURE);  // the job has been ended, with a message
+Result<void> Runtime::leave_job() {
+  debug("ends");
+  if (Stream* stream = started_default_stream(); stream != nullptr) {
+    stream->wait();
   }
-  const std::string text = problem.empty() ? "the job was ended" : problem;
-  end_job({problem.empty() ? std::errc::operation_canceled : std::errc::invalid_argument,
-           fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, text)});
-}
-
-/// Status 0 is a program's usual end, of which only SHMEM_INFO tells.
-void Runtime::log_end(int status, const std::string& text) const {
-  if (status != 0 || job_.options.info) {
-    log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
+  if (checker_) {
+    check_end();
   }
-}
-
-void Runtime::exit_job(int status, const std::string& what) {
-  log_end(status, what);
-  if (trace_) {
-    trace_->flush();
+  Result<void> ok = teams_.home().sync();
+  sets_.clear();
+  if (ok) {
+    ok = teams_.destroy_all();
   }
-  // The other PEs first: exit handlers are the program's, and may take their time.
-  std::fflush(nullptr);
-  is_exiting_.store(true, std::memory_order_relaxed);
-  const int agreed = job_.bootstrap->abort(status, what);
-  network_.stop_progress();  // exit handlers of the network's libraries run, too
-  std::exit(agreed);         // NOLINT(concurrency-mt-unsafe)
-}
-
-void Runtime::end_job(const Error& error) const {
-  const bool has_reason = error.text.find("the job was ended") != std::string::npos;
-  const std::string text = has_reason ? error.text : error.text + network_.reason_of_loss();
-  if (errors_return()) {
-    end_process_for({error.code, text}, EXIT_FAILURE);
+  if (ok) {
+    ok = network_.disconnect(teams_.home_is_world());
   }
-  // If another PE has ended the job, its status counts; 0 is no failure.
-  const int agreed = has_reason ? job_.bootstrap->abort(EXIT_FAILURE, text) : EXIT_FAILURE;
-  log_end(agreed, text);
-  if (trace_) {
-    trace_->flush();
-  }
-  std::fflush(nullptr);
-  end_process_for({}, has_reason ? agreed : job_.bootstrap->abort(EXIT_FAILURE, text));
+  job_.bootstrap->leave();
+  return ok;
 }
 
 }  // namespace shmem

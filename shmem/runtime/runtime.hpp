@@ -69,8 +69,8 @@ class Runtime {
   static int parent_pe();
   /// Whether this PE should print why start() has failed: under oshrun another one does if all have the same reason.
   static bool is_reporter() { return is_reporter_; }
-  /// nullptr before start() and after stop().
-  static Runtime* current() { return instance_.get(); }
+  /// nullptr before start() and after stop(). At exit it stays, for other threads.
+  static Runtime* current() { return current_; }
   /// Of the current runtime. Static, so that a call reads nothing else.
   static const Reach& reach() { return reach_; }
 
@@ -159,10 +159,12 @@ class Runtime {
   /// Ends the whole job as a program ends normally: this process runs its exit handlers. The program asks for that, so
   /// it does not matter whether errors return.
   [[noreturn]] void exit_job(int status, const std::string& what);
-  /// exit_job() runs: the other PEs have been told to end, so nothing collective ends the library any more.
+  /// For programs that ask: false also once exit() has finalized the library.
+  static bool is_initialized() { return current_ != nullptr && !has_left_.load(std::memory_order_relaxed); }
+  /// The process exits, or exit_job() runs: nothing ends the library any more.
   static bool is_exiting() { return is_exiting_.load(std::memory_order_relaxed); }
-  /// At exit: nothing is given back, because other threads of the process may use it.
-  static void abandon();
+  /// exit() runs, in any thread: this PE leaves the job if it ends with status 0, else the job ends.
+  static void end_at_exit(int status);
   /// end_job() for a problem that the checker has found.
   [[noreturn]] void end_job_of(const std::string& call, const std::string& problem) const;
 
@@ -170,6 +172,10 @@ class Runtime {
   void check_heap_call(const HeapCall& call) const;
   void check_end() const;
   Result<void> open();
+  /// Collective: all of stop() but the destruction.
+  Result<void> leave_job();
+  void leave_by_exit(int status);
+  static void destroy();
   /// Whether the job goes on when a PE dies.
   void settle_survival();
   Result<void> open_trace();
@@ -182,12 +188,15 @@ class Runtime {
 
   /// A child made by fork() is not a PE. Its copy of the runtime belongs to the parent: it neither uses nor ends it.
   static void forget_in_child();
-  [[gnu::constructor]] static void register_fork_handler();
+  [[gnu::constructor]] static void register_handlers();
+  static void finish_at_exit();
 
-  static std::unique_ptr<Runtime> instance_;
+  static Runtime* current_;
+  static std::atomic<Runtime*> owned_;  // destroyed by the thread that takes it; nullptr at exit and in a forked child
   static Reach reach_;
   static bool is_reporter_;
   static std::atomic<bool> is_exiting_;
+  static std::atomic<bool> has_left_;
 
   Job job_;
   JobNetwork network_;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the process of a PE ends: by exit(), by shmem_global_exit, or because of a failure. Other threads may be in the
+// library then.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string>
+
+#include "shmem/config/failure.hpp"
+#include "shmem/config/log.hpp"
+#include "shmem/memory/ordering.hpp"
+#include "shmem/runtime/runtime.hpp"
+
+namespace shmem {
+namespace {
+
+/// Unknown counts as several.
+bool has_other_threads() {
+  std::error_code error;
+  const std::filesystem::directory_iterator tasks("/proc/self/task", error);
+  return error || std::distance(begin(tasks), end(tasks)) > 1;
+}
+
+/// Registered when this library is loaded, and so the last handler of a program that is linked with it. Afterwards the
+/// libraries that this one uses are taken down, which threads that are still in it must not see.
+void end_before_libraries(int status, void* /*argument*/) {
+  if (Runtime::current() != nullptr && Runtime::is_exiting() && has_other_threads()) {
+    std::fflush(nullptr);
+    ::_exit(status);
+  }
+}
+
+}  // namespace
+
+void Runtime::register_handlers() {
+  ::pthread_atfork(nullptr, nullptr, forget_in_child);
+  ::on_exit(end_before_libraries, nullptr);
+}
+
+void Runtime::finish_at_exit() {
+  // Once a process, however often the library starts.
+  static const int registered =
+      ::on_exit([](int status, void* /*argument*/) { Runtime::end_at_exit(status); }, nullptr);
+  static_cast<void>(registered);
+}
+
+// Other threads may be in the library, and go on until the process ends. So nothing is destroyed.
+void Runtime::end_at_exit(int status) {
+  owned_.store(nullptr, std::memory_order_relaxed);
+  // A child process that was not made by fork() has a copy of the runtime, but is not a PE.
+  if (current_ == nullptr || !current_->is_own_process()) {
+    return;
+  }
+  note_exit(status);
+  if (!is_exiting_.exchange(true, std::memory_order_relaxed)) {
+    current_->leave_by_exit(status & 0xff);  // what other processes see of it
+  }
+  current_->network_.stop_progress();  // exit handlers of the network's libraries run, too
+  if (current_->trace_) {
+    current_->trace_->flush();
+  }
+}
+
+void Runtime::leave_by_exit(int status) {
+  if (status != 0) {
+    // Before the connections break: the others would report that, and the job end with another status.
+    if (job_.on_several_nodes() && !survives()) {
+      job_.bootstrap->announce_exit(
+          status, fmt::format("PE {} (pid {}) exited with status {}", job_.world_me(), ::getpid(), status));
+    }
+    return;
+  }
+  // Programs written before OpenSHMEM 1.2 rely on this: returning from main ends the library. But work of this PE, from
+  // which exit() is called, never ends, and other PEs may wait for it.
+  if (Stream::is_own_thread() || CoreGroup::is_core()) {
+    return;
+  }
+  debug("exits without shmem_finalize");
+  quiet();
+  if (auto ok = leave_job(); !ok && !errors_return()) {
+    end_process_for(ok.error(), EXIT_FAILURE);
+  }
+  has_left_.store(true, std::memory_order_relaxed);
+  job_.bootstrap->serve_others();
+}
+
+void Runtime::end_job_of(const std::string& call, const std::string& problem) const {
+  if (problem.empty() && !errors_return()) {
+    end_process_for({}, EXIT_FAILURE);  // the job has been ended, with a message
+  }
+  const std::string text = problem.empty() ? "the job was ended" : problem;
+  end_job({problem.empty() ? std::errc::operation_canceled : std::errc::invalid_argument,
+           fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, text)});
+}
+
+/// Status 0 is a program's usual end, of which only SHMEM_INFO tells.
+void Runtime::log_end(int status, const std::string& text) const {
+  if (status != 0 || job_.options.info) {
+    log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
+  }
+}
+
+void Runtime::exit_job(int status, const std::string& what) {
+  wait_if_exiting();
+  note_exit(status);
+  log_end(status, what);
+  if (trace_) {
+    trace_->flush();
+  }
+  // The other PEs first: exit handlers are the program's, and may take their time.
+  std::fflush(nullptr);
+  is_exiting_.store(true, std::memory_order_relaxed);
+  const int agreed = job_.bootstrap->abort(status, what);
+  std::exit(agreed);  // NOLINT(concurrency-mt-unsafe)
+}
+
+void Runtime::end_job(const Error& error) const {
+  wait_if_exiting();
+  const bool has_reason = error.text.find("the job was ended") != std::string::npos;
+  const std::string text = has_reason ? error.text : error.text + network_.reason_of_loss();
+  if (errors_return()) {
+    end_process_for({error.code, text}, EXIT_FAILURE);
+  }
+  // If another PE has ended the job, its status counts; 0 is no failure.
+  const int agreed = has_reason ? job_.bootstrap->abort(EXIT_FAILURE, text) : EXIT_FAILURE;
+  log_end(agreed, text);
+  if (trace_) {
+    trace_->flush();
+  }
+  std::fflush(nullptr);
+  end_process_for({}, has_reason ? agreed : job_.bootstrap->abort(EXIT_FAILURE, text));
+}
+
+}  // namespace shmem
