@@ -9,7 +9,9 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,9 +28,29 @@ std::string outcome_of(const QueuedCall& call) {
   try {
     return call.make();
   } catch (const std::exception& error) {
-    return text_of(error);
+    try {
+      return text_of(error);
+    } catch (const std::bad_alloc&) {
+      return "out of memory";  // so short that it needs none
+    }
   }
 }
+
+/// Signals are for the program's threads: those that it starts while this exists block all of them.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 }  // namespace
 
@@ -50,10 +72,29 @@ struct CallQueue::State {
       given.notify_one();
     }
   }
+  /// False: there is none, and there can be none now.
+  static bool start_thread(const std::shared_ptr<State>& state);
   void make_first(std::unique_lock<std::mutex>& lock);
+  void finish(std::unique_lock<std::mutex>& lock, const CallPointer& call);
   void rest(std::unique_lock<std::mutex>& lock);
   static void serve(const std::shared_ptr<State>& state);
 };
+
+bool CallQueue::State::start_thread(const std::shared_ptr<State>& state) {
+  if (state->thread.joinable()) {
+    return true;
+  }
+  try {
+    const WithoutSignals blocked;
+    state->thread = std::thread([state] { serve(state); });
+    state->naps = true;
+    return true;
+  } catch (const std::system_error&) {  // a limit on the number of threads, for instance
+    return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
   const CallPointer call = std::move(calls.front());
@@ -71,6 +112,17 @@ void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
   making = false;
   call->over = true;
   ended.notify_all();
+}
+
+/// Makes calls until this one is over.
+void CallQueue::State::finish(std::unique_lock<std::mutex>& lock, const CallPointer& call) {
+  while (!call->over) {
+    if (can_make()) {
+      make_first(lock);
+    } else {
+      ended.wait(lock);
+    }
+  }
 }
 
 /// Until there is a call that no thread waits for.
@@ -142,22 +194,17 @@ void CallQueue::require_process() const {
   }
 }
 
-void CallQueue::give(CallPointer call) {
+void CallQueue::give(const CallPointer& call) {
   require_process();
-  State& state = *state_;
-  const std::scoped_lock lock(state.mutex);
-  state.calls.push_back(std::move(call));
-  if (!state.thread.joinable()) {
-    // Signals are for the program's threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    state.naps = true;
-    state.thread = std::thread([shared = state_] { State::serve(shared); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  } else if (!state.naps) {
-    state.given.notify_one();
+  const auto state = state_;  // the call may drop the queue
+  std::unique_lock lock(state->mutex);
+  const bool had_thread = state->thread.joinable();
+  const bool has_thread = State::start_thread(state);
+  state->calls.push_back(call);  // last of what can fail: a call that is not in the queue is never made
+  if (!has_thread) {
+    state->finish(lock, call);  // since no other thread might
+  } else if (had_thread && !state->naps) {
+    state->given.notify_one();
   }
 }
 

@@ -35,7 +35,8 @@ class CallQueue {
   // All throw std::runtime_error in a process forked from the one that has made the queue: it has no such thread, perhaps
   // a locked mutex, and its calls on the group would count as those of its parent.
 
-  void give(CallPointer call);
+  /// Makes the call itself if there is no thread, and none can be started.
+  void give(const CallPointer& call);
   /// The call is not waited for soon: the thread makes it.
   void hurry();
   void wait(const CallPointer& call);
