@@ -133,6 +133,7 @@ struct MessageWork::State {
   [[nodiscard]] std::exception_ptr failure(int error) const { return exception_of(error == 0 ? "" : text_of(error)); }
   /// Why the message has failed.
   [[nodiscard]] std::string text_of(int error) const;
+  void refuse_to_wait_for_itself() const;
   /// The other end, for messages.
   [[nodiscard]] std::string peer_text() const;
   /// REQUIRES: the message is over.
@@ -214,6 +215,23 @@ std::string MessageWork::State::peer_text() const {
          std::to_string(request.tag) + ")";
 }
 
+/// Throws if this rank sends to itself what it does not receive: it would wait until the timeout.
+void MessageWork::State::refuse_to_wait_for_itself() const {
+  constexpr std::chrono::milliseconds kMoment{200};  // a message through the network is not over at once
+  if (!request.sends || request.peer != info.rank) {
+    return;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kMoment;
+  while (shmemx_group_message_test(message) == -EAGAIN) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw std::runtime_error(std::string(info.title) + ": rank " + std::to_string(info.rank) +
+                               " waits for a message to itself (tag " + std::to_string(request.tag) +
+                               ") that it has not begun to receive; call irecv before, or copy the tensor");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 bool MessageWork::isCompleted() {
   engine_->queue.require_process();
   const int error = shmemx_group_message_test(state_->message);
@@ -231,6 +249,7 @@ bool MessageWork::isSuccess() const {
 
 bool MessageWork::wait(std::chrono::milliseconds timeout) {
   engine_->queue.require_process();
+  state_->refuse_to_wait_for_itself();
   if (timeout == kNoTimeout || timeout.count() < 0) {
     settle(shmemx_group_message_wait(state_->message));
   } else {

@@ -239,6 +239,49 @@ def failed_futures(rank, size):
     return texts
 
 
+def sends_to_itself(rank, size):
+    """(text, seconds) of a rank that waits for a message to itself. One that it receives arrives."""
+    got = torch.zeros(4)
+    received = dist.irecv(got, rank, tag=1)
+    dist.isend(torch.ones(4), rank, tag=1).wait()
+    received.wait()
+    assert (got == 1).all()
+    began = time.monotonic()
+    text = text_of(dist.isend(torch.ones(4), rank, tag=2).wait)
+    took = time.monotonic() - began
+    dist.barrier()
+    return text, took
+
+
+def strided_messages(rank, size):
+    """A message is over when its bytes are in the tensor, also if another thread puts them there."""
+    for number in range(300):
+        tensor = torch.zeros(64, 64).t()[::2] if rank == 1 else torch.full((32, 64), float(number + 1))
+        if rank == 0:
+            dist.send(tensor, 1)
+        else:
+            work = dist.irecv(tensor, 0)
+            while not work.is_completed():
+                pass
+            assert (tensor == number + 1).all(), number
+    dist.barrier()
+
+
+def leaves(rank, size):
+    """(text, seconds) on the ranks that stay when rank 1 destroys its group and lives on."""
+    dist.all_reduce(torch.ones(1))
+    outcome = None
+    if rank == 1:
+        dist.destroy_process_group()
+    else:
+        began = time.monotonic()
+        text = text_of(lambda: dist.all_reduce(torch.ones(100)))
+        outcome = (text, time.monotonic() - began)
+        give_up(rank)
+    until_they_gave_up(0, 2)
+    return outcome
+
+
 def sparse_of_other_shapes(rank, size):
     text = text_of(lambda: dist.all_reduce(torch.ones(3 + rank).to_sparse()))
     dist.barrier()
@@ -424,6 +467,23 @@ class Failures(RanksTest):
                             self.assertIn("rank 1 cannot make this call", text)
                             reason = results[1][call][0]
                             self.assertIn("rank 1: " + ("Float" if "here" in reason else reason[:80]), text)
+
+    def test_a_message_to_itself_that_is_not_received_raises_at_once(self):
+        for text, took in self.on_ranks(2, sends_to_itself):
+            self.assertIn("a message to itself", text)
+            self.assertLess(took, 10)
+
+    def test_a_strided_message_is_over_when_its_bytes_are_there(self):
+        self.on_ranks(2, strided_messages)
+
+    def test_a_rank_that_leaves_and_lives_on_is_noticed(self):
+        for nodes in (1, 3):
+            with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+                results = self.on_ranks(3, leaves, nodes=nodes)
+            for rank in (0, 2):
+                text, took = results[rank]
+                self.assertRegex(text, "rank 1 .*has left the group|has given the group up: it has left the group")
+                self.assertLess(took, 10)
 
     def test_futures_of_failed_calls_raise(self):
         for nodes in (1, 2):
