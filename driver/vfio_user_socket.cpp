@@ -195,7 +195,7 @@ Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<b
     if (sender != nullptr) {
       *sender = sender_of(message);
     }
-    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    if ((message.msg_flags & MSG_CTRUNC) != 0 || fds.size() > kMaxMessageFds) {
       return fail(std::errc::protocol_error, "more file descriptors than fit (is the limit of open files reached?)");
     }
     bytes = bytes.subspan(static_cast<std::size_t>(got));

@@ -24,7 +24,7 @@ class Command {
   /// The value may be missing. `given`: whether the option is on the command line.
   void optional_text(const std::string& name, std::string& value, bool& given, const std::string& help,
                      const std::string& type);
-  /// From `least` to `most`.
+  /// From `least` to `most`. The help shows no default that is less: that is the value of an option not given.
   void number(const std::string& name, double& value, double least, double most, const std::string& help);
   void number(const std::string& name, std::uint64_t& value, std::uint64_t least, std::uint64_t most,
               const std::string& help);

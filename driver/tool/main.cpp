@@ -49,7 +49,10 @@ void Command::number(const std::string& name, double& value, double least, doubl
 
 void Command::number(const std::string& name, std::uint64_t& value, std::uint64_t least, std::uint64_t most,
                      const std::string& help) {
-  app_->add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+  auto* const option = app_->add_option(name, value, help)->check(CLI::Range(least, most));
+  if (value >= least) {
+    option->capture_default_str();
+  }
 }
 
 void Command::number(const std::string& name, std::uint64_t& value, const std::string& help) {

@@ -73,8 +73,9 @@ TEST_F(SlowCommands, AreWaitedFor) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(95));
   EXPECT_NE(handle.key, 0U) << "of this command";
   const auto member = join(device.get(), handle, 0);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
   gba_group_arrive(member.get(), 1);
-  EXPECT_EQ(gba_group_wait(member.get(), 1, GBA_WAIT_FOREVER), 0) << gba_error_text();
+  EXPECT_EQ(gba_group_wait(member.get(), 1, 20'000'000'000), 0) << gba_error_text();
 }
 
 class CommandsWithoutEnd : public SlowCommands {

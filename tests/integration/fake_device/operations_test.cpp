@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
@@ -74,6 +75,37 @@ TEST_F(Admin, AcceptsOneClientAtATime) {
   }
   device().wait_for_output("closed", test_support::Seconds(20));
   EXPECT_EQ(Port(admin_path()).read(GBA_REG_PORT_ID, 4), kPorts);
+}
+
+TEST_F(Admin, SetsTheLimitOfGroups) {
+  Port admin(admin_path());
+  Port port(path());
+  EXPECT_EQ(port.read(GBA_REG_GROUP_LIMIT), 8U);
+  admin.write(GBA_REG_GROUP_LIMIT, 1);
+  EXPECT_EQ(port.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(port.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_ERROR_GROUP_LIMIT});
+  port.write(GBA_REG_GROUP_LIMIT, 2);
+  EXPECT_EQ(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED));
+  EXPECT_EQ(admin.read(GBA_REG_GROUP_LIMIT), 1U);
+}
+
+// A group that has outlived its owner counts for the owner's port, and not for the next client (uapi rule 37).
+TEST_F(Admin, LetsAClientHaveAPortForWhichNoGroupCounts) {
+  auto owner = std::make_unique<Port>(path());
+  Port member(path());
+  const auto group = owner->make_group(2);
+  owner->join(group, 0);
+  member.join(group, 1);
+  owner.reset();
+  EXPECT_NE(GBA_FIELD_GET(GBA_FLAG_ERROR, member.wait_flag(group, 0)), 0U);
+  auto next = std::make_unique<Port>(path());
+  EXPECT_EQ(next->read(GBA_REG_PORT_ID, 4), 2U);
+  EXPECT_EQ(next->read(GBA_REG_GROUPS_HELD), 0U);
+  Port last(path());
+  EXPECT_EQ(last.read(GBA_REG_PORT_ID, 4), 0U) << "there is no other";
+  EXPECT_EQ(last.read(GBA_REG_GROUPS_HELD), 1U);
+  EXPECT_EQ(member.command(GBA_CMD_LEAVE, group.id), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(last.read(GBA_REG_GROUPS_HELD), 0U);
 }
 
 TEST_F(Admin, IsTheOnlyPortThatResetsTheDevice) {
@@ -268,7 +300,7 @@ TEST(Manual, NamesEveryOptionAndEveryFaultAndNoOther) {
   EXPECT_EQ(test_support::options_in_manual(text), options);
   const auto faults =
       test_support::all_of(wrong.substr(wrong.find("there are")), R"(([a-z]+-[a-z]+|latency|fatal|remove))");
-  EXPECT_EQ(faults.size(), 16U);
+  EXPECT_EQ(faults.size(), 17U);
   for (const auto& fault : faults) {
     EXPECT_THAT(text, ::testing::ContainsRegex("\\.BR? .*" + fault)) << fault;
   }

@@ -250,7 +250,7 @@ void answer_after_a_while(const ServerEnd& end) {
 
 TEST(VfioUserChannel, BusyServerOfASleepingServiceManagerMayUseTheWholeTimeout) {
   const ServerProcess server(answer_after_a_while, Listens::kManager);
-  EXPECT_TRUE(server.channel(kForAnyTime)->request(VFIO_USER_DEVICE_GET_INFO, wire_bytes(kInfo), sizeof(kInfo)));
+  EXPECT_TRUE(ask(*server.channel(kForAnyTime)));
 }
 
 TEST(VfioUserChannel, StoppedServerOfAServiceManagerIsLostBeforeTheTimeout) {
@@ -291,7 +291,7 @@ TEST(VfioUserChannel, AnswerThatCameWhileThisProcessDidNotRunIsThere) {
 }
 
 TEST(VfioUserChannel, BusyServerMayUseTheWholeTimeout) {
-  const ServerProcess server([](const ServerEnd& end) { answer_after_a_while(end); });
+  const ServerProcess server(answer_after_a_while);
   EXPECT_TRUE(ask(*server.channel(kForAnyTime)));
 }
 

@@ -221,7 +221,8 @@ TEST_F(DeviceTest, AllocSaysHowManyGroupsThePortMayHave) {
   state_->control[GBA_REG_GROUP_LIMIT] = 8;
   state_->control[GBA_REG_GROUPS_HELD] = 9;
   open();
-  state_->command_status[GBA_CMD_ALLOC] = GBA_FIELD_PUT(GBA_CMD_STATUS_ERROR, GBA_CMD_ERROR_GROUP_LIMIT);
+  const std::uint64_t at_the_limit = GBA_CMD_ERROR_GROUP_LIMIT;
+  state_->command_status[GBA_CMD_ALLOC] = GBA_FIELD_PUT(GBA_CMD_STATUS_ERROR, at_the_limit);
   const Error error = device_->alloc(2, 0).error();
   EXPECT_EQ(error.code, std::errc{EDQUOT});
   EXPECT_EQ(error.text,

@@ -151,7 +151,7 @@ TEST(SpinPolicy, SpinsBrieflyIfOversubscribed) {
 }  // namespace gba
 
 /// In place of the C library's.
-extern "C" int sched_getaffinity(pid_t process, std::size_t size, cpu_set_t* set) {
+extern "C" int sched_getaffinity(pid_t process, std::size_t size, cpu_set_t* set) noexcept {
   if (gba::many_processors == 0) {
     const long bytes = ::syscall(SYS_sched_getaffinity, process, size, set);
     if (bytes < 0) {
