@@ -85,8 +85,9 @@ class FuzzOwner {
         readers_.turn();
         break;
       case 4:
-        writer_.withdraw(key_named("a"));
-        writer_.remove(key_named("a"));
+        if (const auto withdrawn = writer_.withdraw(key_named("a"))) {
+          writer_.remove(*withdrawn);
+        }
         publish();
         break;
       default: {

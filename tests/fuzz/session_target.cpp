@@ -150,7 +150,8 @@ void check_nothing_is_left(Device& device) {
   device.settle();
   check(device.sessions() == 0, "a client that closes is gone");
   for (unsigned port = 0; port < kClientPorts; ++port) {
-    check(device.ports().take().has_value(), "ports of clients that are gone are free again");
+    check(device.ports().take([](unsigned) { return true; }).has_value(),
+          "ports of clients that are gone are free again");
   }
 }
 
