@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <sstream>
 #include <string_view>
 
@@ -161,9 +163,35 @@ Result<ConfigValues> process_config() {
   return values;
 }
 
+namespace {
+
+/// The secret that oshrun has made for the PEs of a job: programs that a PE starts do not inherit it, and it is not in
+/// /proc/PID/environ. Kept for the next start of the library.
+void take_job_secret(Options& options) {
+  constexpr const char* kVariable = "SHMEM_UID_SECRET";
+  static std::mutex mutex;
+  static std::string kept;
+  const std::lock_guard lock(mutex);
+  // As everywhere in the library, the program does not change its environment in another thread.
+  if (char* const given = std::getenv(kVariable); given != nullptr && std::getenv("OSHRUN_SERVES") != nullptr) {
+    kept = given;
+    std::memset(given, 'x', kept.size());
+    ::unsetenv(kVariable);
+  }
+  if (options.uid_secret.empty()) {
+    options.uid_secret = kept;
+  }
+}
+
+}  // namespace
+
 Result<Options> process_options() {
   const auto config = process_config();
-  return config ? read_options(process_environment(), *config) : config.error();
+  auto options = config ? read_options(process_environment(), *config) : config.error();
+  if (options) {
+    take_job_secret(*options);
+  }
+  return options;
 }
 
 }  // namespace shmem

@@ -14,10 +14,53 @@ namespace shmem::launcher {
 namespace {
 
 // What a login sets, or what is another one on another node. -x passes them on anyway.
-constexpr auto kNotPassedOn = std::to_array<std::string_view>(
-    {"HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "XDG_SESSION_ID",
-     "DBUS_SESSION_BUS_ADDRESS", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_AUTH_SOCK", "SHMEM_HOST_ID",
-     "SHMEM_GBA_SWITCH", "OSHRUN_JOB_FD", "OSHRUN_RANK", "OSHRUN_SIZE"});
+constexpr auto kNotPassedOn = std::to_array<std::string_view>({"HOSTNAME",
+                                                               "HOME",
+                                                               "USER",
+                                                               "LOGNAME",
+                                                               "SHELL",
+                                                               "MAIL",
+                                                               "TMPDIR",
+                                                               "TMP",
+                                                               "TEMP",
+                                                               "PWD",
+                                                               "OLDPWD",
+                                                               "SHLVL",
+                                                               "_",
+                                                               "DISPLAY",
+                                                               "XAUTHORITY",
+                                                               "KRB5CCNAME",
+                                                               "XDG_RUNTIME_DIR",
+                                                               "DBUS_SESSION_BUS_ADDRESS",
+                                                               "SHMEM_HOST_ID",
+                                                               "SHMEM_GBA_SWITCH"});
+/// The beginnings of names that belong to a session, or to a launcher that has started oshrun itself; but those of its
+/// settings, and of a whole job.
+constexpr auto kNotPassedOnBegins =
+    std::to_array<std::string_view>({"XDG_SESSION_", "SSH_", "SUDO_", "OSHRUN_", "SLURM_", "SLURMD_", "PMI_", "PMIX_",
+                                     "PRTE_", "OMPI_", "HYDRA_", "PALS_", "FLUX_", "PBS_", "LSB_"});
+constexpr auto kPassedOnBegins = std::to_array<std::string_view>({"SLURM_JOB_", "OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_"});
+/// Parts of names of secrets, in capitals: they stay on the node where the user has put them.
+constexpr auto kSecrets = std::to_array<std::string_view>(
+    {"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"});
+
+bool is_secret(std::string_view name) {
+  std::string capitals(name);
+  for (char& letter : capitals) {
+    letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  }
+  return capitals.ends_with("TOKEN") || std::ranges::any_of(kSecrets, [&capitals](std::string_view part) {
+           return capitals.find(part) != std::string::npos;
+         });
+}
+
+bool is_passed_on(std::string_view name) {
+  const auto begins = [name](std::string_view start) { return name.starts_with(start); };
+  const bool is_of_this_node =
+      std::ranges::find(kNotPassedOn, name) != kNotPassedOn.end() ||
+      (std::ranges::any_of(kNotPassedOnBegins, begins) && std::ranges::none_of(kPassedOnBegins, begins));
+  return !is_of_this_node && !is_secret(name);
+}
 
 /// A program of the job, and how many of its PEs a node has.
 struct ProgramPart {
@@ -108,11 +151,9 @@ std::vector<std::string> environment_for_nodes() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const auto equals = text.find('=');
-    if (equals == std::string_view::npos ||
-        std::ranges::find(kNotPassedOn, text.substr(0, equals)) != kNotPassedOn.end()) {
-      continue;
+    if (equals != std::string_view::npos && is_passed_on(text.substr(0, equals))) {
+      entries.emplace_back(text);
     }
-    entries.emplace_back(text);
   }
   return entries;
 }

@@ -31,7 +31,8 @@ std::vector<std::string> part_arguments(const Options& job, const NodePes& node,
 /// The variables of the programs of that node, from -x.
 std::vector<NodeVariable> part_variables(const Options& job, const NodePes& node);
 
-/// This process's environment, without what belongs to this login or this node.
+/// This process's environment, without what belongs to this login, this node or a launcher of oshrun, and without what
+/// by its name is a secret.
 std::vector<std::string> environment_for_nodes();
 
 /// The bytes for the standard input of that oshrun.

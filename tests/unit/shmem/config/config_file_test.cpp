@@ -2,6 +2,7 @@
 #include "shmem/config/config_file.hpp"
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -110,6 +111,23 @@ TEST(ConfigFiles, ThatAllUsersMayWriteAreRefused) {
   EXPECT_THAT(read.error().text, HasSubstr(path + ": every user may write it: chmod o-w"));
   ASSERT_EQ(::chmod(path.c_str(), 0664), 0);
   EXPECT_TRUE(read_config_file({path}, values).value());
+}
+
+TEST(ProcessOptions, TakeTheSecretOfAJobOutOfTheEnvironment) {
+  ::setenv("SHMEM_UID_SECRET", "of the user", 1);
+  EXPECT_EQ(shmem::process_options().value().uid_secret, "of the user");
+  ASSERT_NE(::getenv("SHMEM_UID_SECRET"), nullptr);
+  ::setenv("OSHRUN_SERVES", "1", 1);
+  ::setenv("SHMEM_UID_SECRET", "of the job", 1);
+  const char* const before = ::getenv("SHMEM_UID_SECRET");
+  EXPECT_EQ(shmem::process_options().value().uid_secret, "of the job");
+  EXPECT_EQ(::getenv("SHMEM_UID_SECRET"), nullptr);
+  EXPECT_STREQ(before, "xxxxxxxxxx");
+  EXPECT_EQ(shmem::process_options().value().uid_secret, "of the job") << "the library may start again";
+  ::unsetenv("OSHRUN_SERVES");
+  ::setenv("SHMEM_UID_SECRET", "of the next job", 1);
+  EXPECT_EQ(shmem::process_options().value().uid_secret, "of the next job");
+  ::unsetenv("SHMEM_UID_SECRET");
 }
 
 TEST(ConfigFiles, NeedNotExistUnlessTheUserNamesThem) {

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <optional>
 
 #include "shmem/launcher/node_part.hpp"
 #include "shmem/launcher/recent_lines.hpp"
@@ -98,6 +100,45 @@ TEST(NodePart, EnvironmentLeavesOutWhatBelongsToThisNode) {
   ::unsetenv("NODE_PART_TEST");
   EXPECT_THAT(entries, ::testing::Contains("NODE_PART_TEST=passed"));
   EXPECT_THAT(entries, ::testing::Not(::testing::Contains("SHMEM_HOST_ID=here")));
+}
+
+TEST(NodePart, EnvironmentLeavesOutSecretsAndNamesOfThisNode) {
+  const std::vector<std::string> kept{"HOME",
+                                      "TMPDIR",
+                                      "KRB5CCNAME",
+                                      "XDG_RUNTIME_DIR",
+                                      "SSH_AGENT_PID",
+                                      "SLURM_NODEID",
+                                      "PMIX_RANK",
+                                      "OMPI_COMM_WORLD_RANK",
+                                      "HF_TOKEN",
+                                      "GITHUB_TOKEN",
+                                      "AWS_SECRET_ACCESS_KEY",
+                                      "db_password",
+                                      "OPENAI_API_KEY",
+                                      "AWS_ACCESS_KEY_ID",
+                                      "SHMEM_UID_SECRET"};
+  const std::vector<std::string> passed{
+      "PATH", "LD_LIBRARY_PATH",        "OMP_NUM_THREADS", "UCX_TLS",    "SHMEM_DEBUG",
+      "LANG", "TOKENIZERS_PARALLELISM", "MAX_TOKENS",      "OMPI_MCA_a", "SLURM_JOB_ID"};
+  std::vector<std::pair<std::string, std::optional<std::string>>> before;
+  for (const auto& names : {kept, passed}) {
+    for (const std::string& name : names) {
+      const char* value = std::getenv(name.c_str());
+      before.emplace_back(name, value != nullptr ? std::optional<std::string>(value) : std::nullopt);
+      ::setenv(name.c_str(), "node_part_test", 1);
+    }
+  }
+  const auto entries = environment_for_nodes();
+  for (const auto& [name, value] : before) {
+    value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  }
+  for (const std::string& name : kept) {
+    EXPECT_THAT(entries, ::testing::Not(::testing::Contains(name + "=node_part_test")));
+  }
+  for (const std::string& name : passed) {
+    EXPECT_THAT(entries, ::testing::Contains(name + "=node_part_test"));
+  }
 }
 
 TEST(NodePart, WordsPassThroughAShell) {
