@@ -60,6 +60,7 @@ struct Switch {
   std::uint32_t last_key = 0;
   bool lost = false, returns = false;
   std::uint32_t member_loss = 0, device_loss = 0, failing = 0;
+  fake_gba::Call restarts_in = fake_gba::Call::kNone;
   std::int64_t refused = -1;
   int ports = 0, most_ports = -1;  // how many are open, and how many may be
   std::uint64_t releases = 0;
@@ -77,6 +78,12 @@ struct Switch {
     groups.clear();
     lost = false;
     ++epoch;
+  }
+  void restart_in(fake_gba::Call call) {
+    if (restarts_in == call) {
+      restarts_in = fake_gba::Call::kNone;
+      restart();
+    }
   }
   [[nodiscard]] bool reached_by(const Opened& opened) const { return !lost && !opened.lost && opened.epoch == epoch; }
   /// nullptr if no group has that number and key now.
@@ -202,6 +209,7 @@ void power_on(int groups) {
   s.limit = groups;
   s.returns = false;
   s.member_loss = s.device_loss = s.failing = 0;
+  s.restarts_in = Call::kNone;
   s.refused = -1;
   s.most = 708;
   s.most_ports = -1;
@@ -281,6 +289,10 @@ void return_at_open(std::uint32_t failing_one_in) {
   const std::lock_guard guard(the_switch().lock);
   the_switch().returns = true;
   the_switch().failing = failing_one_in;
+}
+void restart_in(Call call) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().restarts_in = call;
 }
 void limit_ports(int most) {
   const std::lock_guard guard(the_switch().lock);
@@ -362,6 +374,7 @@ int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
 int gba_group_alloc(gba_device* device, std::uint32_t count, std::uint64_t sequence, gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
+  s.restart_in(fake_gba::Call::kAllocate);
   if (!s.reached_by(*device->opened)) {
     return failed(-ENODEV, "lost");
   }
@@ -414,6 +427,7 @@ int gba_group_join(gba_device* device, const gba_group_handle* handle, std::uint
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
   *out = nullptr;
+  s.restart_in(fake_gba::Call::kJoin);
   Group* const group = s.find(*handle);
   if (!s.reached_by(*device->opened) || s.refused == member || group == nullptr || s.chance(s.failing)) {
     return failed(-ENODEV, "lost");

@@ -31,6 +31,10 @@ void lose_device_at_random(std::uint32_t one_in);
 /// A lost device is back, without its groups, the next time that a member opens it. About one in `failing_one_in` calls
 /// to open it, to allocate a group or to join one fails. 0: none fails.
 void return_at_open(std::uint32_t failing_one_in);
+/// The switch loses its memory, and is back at once, in the next such call: connections opened before are lost, and
+/// only their use shows it.
+enum class Call { kNone, kAllocate, kJoin };
+void restart_in(Call call);
 /// Groups have up to `most` members; 708 after power_on().
 void limit_members(std::uint32_t most);
 /// Up to `most` ports can be open at a time; -1: any number, as after power_on().

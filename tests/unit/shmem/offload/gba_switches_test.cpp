@@ -132,37 +132,50 @@ TEST(GbaSwitches, LoseNoBarrierWhenSomeBlocksLoseTheirGroups) {
   }
 }
 
-TEST(GbaSwitches, GetAnotherGroupOnceTheDeviceIsBack) {
-  for (const Names& switches : {Names{"", "", ""}, Names{"a", "a", "b", "b"}}) {
-    fake_gba::power_on(32);
-    fake_gba::return_at_open(0);
-    std::atomic<int> early{0};
-    std::atomic<std::size_t> back{0};
-    std::atomic<int> last{INT32_MAX};
-    run_switch_leaders(switches, [&](SwitchLeader& leader) {
-      ASSERT_TRUE(leader.way.join(leader.wanting()));
-      bool lost = false;
-      bool again = false;
-      for (int k = 1; k <= last; ++k) {
-        if (leader.me == 0 && k == 5) {
-          fake_gba::lose_device();
-        }
-        if (leader.me == 0 && back == switches.size()) {
-          last = k;
-        }
-        early += leader.barrier() ? 0 : 1;
-        lost = lost || !leader.way.active();
-        if (lost && !again && leader.way.active()) {
-          again = true;
-          ++back;
-        }
+/// The device is lost once, and is back the next time that a leader opens it, until it restarts in `restarts_in`.
+void lose_and_return(const Names& switches, fake_gba::Call restarts_in) {
+  fake_gba::power_on(32);
+  fake_gba::return_at_open(0);
+  std::atomic<int> early{0};
+  std::atomic<std::size_t> back{0};
+  std::atomic<int> last{INT32_MAX};
+  run_switch_leaders(switches, [&](SwitchLeader& leader) {
+    ASSERT_TRUE(leader.way.join(leader.wanting()));
+    bool lost = false;
+    bool again = false;
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    for (int k = 1; k <= last; ++k) {
+      if (leader.me == 0 && k == 5) {
+        fake_gba::restart_in(restarts_in);
+        fake_gba::lose_device();
       }
-      EXPECT_TRUE(leader.way.active());
-      EXPECT_EQ(leader.way.reason(), "");
-      EXPECT_TRUE(leader.way.dissolve());
-    });
-    EXPECT_EQ(early, 0);
-    EXPECT_EQ(fake_gba::groups_in_use(), 0);
+      if (leader.me == 0 && (back == switches.size() || std::chrono::steady_clock::now() > end)) {
+        last = k;
+      }
+      early += leader.barrier() ? 0 : 1;
+      lost = lost || !leader.way.active();
+      if (lost && !again && leader.way.active()) {
+        again = true;
+        ++back;
+      }
+    }
+    EXPECT_TRUE(leader.way.active()) << leader.way.reason();
+    EXPECT_EQ(leader.way.reason(), "");
+    EXPECT_TRUE(leader.way.dissolve());
+  });
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
+}
+
+TEST(GbaSwitches, GetAnotherGroupOnceTheDeviceIsBack) {
+  lose_and_return({"", "", ""}, fake_gba::Call::kNone);
+  lose_and_return({"a", "a", "b", "b"}, fake_gba::Call::kNone);
+}
+
+TEST(GbaSwitches, GetAnotherGroupIfTheDeviceIsLostAgainInTheRoundInWhichItIsBack) {
+  for (const auto call : {fake_gba::Call::kAllocate, fake_gba::Call::kJoin}) {
+    lose_and_return({"", "", ""}, call);
+    lose_and_return({"a", "a", "b", "b"}, call);
   }
 }
 
