@@ -2,6 +2,7 @@
 // The capabilities of this machine's network, as the kernel and UCX report them.
 #pragma once
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -22,6 +23,19 @@ inline bool has_ipv6_loopback() {
   const bool bound = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   ::close(socket);
   return bound;
+}
+
+/// A port of 127.0.0.1 that no socket has now; 0: there is none.
+inline int free_loopback_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  ::close(socket);
+  return bound ? ntohs(address.sin_port) : 0;
 }
 
 /// True for "[ipv6]:port" on a machine without IPv6.
