@@ -32,8 +32,8 @@ class CallQueue {
   /// Makes the calls that are left. May be called by the queue's thread, which drops the last call.
   ~CallQueue();
 
-  // All throw std::runtime_error in a process forked from the one that has made the queue: it has no such thread, perhaps
-  // a locked mutex, and its calls on the group would count as those of its parent.
+  // All throw std::runtime_error in a process forked from the one that has made the queue: it has no such thread,
+  // perhaps a locked mutex, and its calls on the group would count as those of its parent.
 
   /// Makes the call itself if there is no thread, and none can be started.
   void give(const CallPointer& call);

@@ -17,8 +17,8 @@
  * all members.
  *
  * Handles belong to the process that got them. In a process forked from it, every call on one fails with -EPERM (those
- * that return a pointer or a type: NULL or 0) and has no effect on the members, except that shmemx_group_destroy and the
- * _free calls forget the handle. Such a process can create groups of its own.
+ * that return a pointer or a type: NULL or 0) and has no effect on the members; shmemx_group_destroy and the _free
+ * calls forget the handle. Such a process can create groups of its own.
  */
 #ifndef SHMEM_SHMEMX_GROUP_H
 #define SHMEM_SHMEMX_GROUP_H
