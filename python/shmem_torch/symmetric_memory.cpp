@@ -50,18 +50,29 @@ struct Sharers {
   std::chrono::milliseconds timeout{0};
 };
 
-/// Collective at the first call for a name. Kept until the process ends: PyTorch keeps the names.
-Sharers sharers_of(const std::string& name) {
-  static auto& made = *new std::map<std::string, Sharers>;  // NOLINT(cppcoreguidelines-owning-memory)
-  const auto found = made.find(name);
-  if (found != made.end()) {
-    return found->second;
+/// What a name of a process group stands for. Kept until the process ends: PyTorch keeps the names.
+struct NamedGroup {
+  std::mutex one_at_a_time;  // held in collective calls on this group: two groups do not wait for each other
+  std::optional<Sharers> sharers;
+};
+
+NamedGroup& group_called(const std::string& name) {
+  static auto& mutex = *new std::mutex;                          // NOLINT(cppcoreguidelines-owning-memory)
+  static auto& groups = *new std::map<std::string, NamedGroup>;  // NOLINT(cppcoreguidelines-owning-memory)
+  const std::scoped_lock lock(mutex);
+  return groups[name];
+}
+
+/// Collective at the first call for a name. REQUIRES: the group's mutex is held.
+const Sharers& sharers_of(NamedGroup& group, const std::string& name) {
+  if (group.sharers) {
+    return *group.sharers;
   }
   const symmetric::GroupInfo& info = symmetric::get_group_info(name);
   const auto store = c10::make_intrusive<c10d::PrefixStore>("shmem_torch", info.store);
   Sharers sharers{std::make_shared<GroupHandle>(store_of(store), info.rank, info.world_size), info.rank,
                   info.world_size, info.store->getTimeout()};
-  return made.emplace(name, std::move(sharers)).first->second;
+  return group.sharers.emplace(std::move(sharers));
 }
 
 /// The memory of one allocation on all ranks: in each, the buffer, and then the signal pad.
@@ -209,7 +220,6 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
   c10::intrusive_ptr<symmetric::SymmetricMemory> rendezvous(void* ptr,
                                                             const std::optional<std::string>& group_name) override {
     const WithoutPython released;
-    const std::scoped_lock one_at_a_time(rendezvous_);
     Allocation& mine = [&]() -> Allocation& {
       const std::scoped_lock lock(mutex_);
       return find(ptr);
@@ -218,6 +228,8 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
     if (!name) {
       refuse("rendezvous needs the name of a group");
     }
+    NamedGroup& group = group_called(*name);
+    const std::scoped_lock one_at_a_time(group.one_at_a_time);
     if (mine.shared) {
       if (mine.group != name) {
         refuse("the tensor is shared by group \"" + *mine.group + "\" already; allocate another one for \"" + *name +
@@ -225,7 +237,7 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
       }
       return mine.shared;
     }
-    const Sharers sharers = sharers_of(*name);
+    const Sharers& sharers = sharers_of(group, *name);
     share(ptr, mine, sharers);
     mine.group = name;
     mine.shared = c10::make_intrusive<CpuSymmetricMemory>(sharers, mine.memory, mine.size);
@@ -284,7 +296,6 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
     }
   }
 
-  std::mutex rendezvous_;
   std::mutex mutex_;  // guards the map; an Allocation belongs to the threads that use its tensor
   std::map<void*, Allocation> allocations_;
 };
