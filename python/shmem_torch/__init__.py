@@ -21,6 +21,7 @@ any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says so.
 
 from __future__ import annotations
 
+import atexit as _atexit
 from collections.abc import Sequence as _Sequence
 from datetime import timedelta as _timedelta
 from typing import NamedTuple as _NamedTuple
@@ -93,6 +94,9 @@ if not hasattr(_dist.Backend, "SHMEM"):
         _dist.Backend.register_backend("shmem", _create, devices=["cpu"])
     except TypeError:  # PyTorch 1
         _dist.Backend.register_backend("shmem", _create)
+
+# A daemon thread that waits for other ranks, or a future's callback, would end the process by SIGABRT.
+_atexit.register(_C.begin_interpreter_exit)
 
 HAS_SYMMETRIC_MEMORY: bool = _C.register_symmetric_memory()
 """``torch.distributed._symmetric_memory.empty(..., device="cpu")`` and ``rendezvous`` work."""

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "python/shmem_torch/group_calls.hpp"
+#include "python/shmem_torch/interpreter_exit.hpp"
 #include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
@@ -101,10 +102,9 @@ void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
   calls.pop_front();
   making = true;
   lock.unlock();
-  const std::string error = outcome_of(*call);
-  call->make = nullptr;
-  if (auto tell = std::exchange(call->ended, nullptr); tell) {
-    tell(error);
+  call->error = outcome_of(*call);
+  if (const PythonWork work; work.may_run()) {
+    tell_end(*call);
   }
   // What the call has kept has gone now, before a waiter returns, which may then expect its group to end. With it the
   // queue may go: not under its mutex.
@@ -186,7 +186,20 @@ CallQueue::~CallQueue() {
   }
 }
 
+/// The call is over, or about to be. Lets go of what it has kept.
+void CallQueue::tell_end(QueuedCall& call) {
+  call.make = nullptr;
+  if (auto tell = std::exchange(call.ended, nullptr); tell) {
+    try {
+      tell(call.error);
+    } catch (const std::exception&) {
+      // Of a future's callback, or no memory for one: perhaps on the queue's thread, where it would end the process.
+    }
+  }
+}
+
 void CallQueue::require_process() const {
+  stay_if_interpreter_exits();
   if (owner_ != ::getpid()) {
     throw std::runtime_error("shmem_torch: this process was forked from a rank (pid " + std::to_string(owner_) +
                              ") and is no rank itself: make the call there, or call destroy_process_group() and make "
@@ -218,12 +231,11 @@ void CallQueue::wait(const CallPointer& call) {
   require_process();
   const auto state = state_;
   std::unique_lock lock(state->mutex);
-  while (!call->over) {
-    if (state->can_make()) {
-      state->make_first(lock);
-    } else {
-      state->ended.wait(lock);
-    }
+  state->finish(lock, call);
+  lock.unlock();
+  stay_if_interpreter_exits();
+  if (call->ended) {  // the queue's thread has left it out
+    tell_end(*call);
   }
 }
 
@@ -231,7 +243,13 @@ bool CallQueue::wait_for(const CallPointer& call, std::chrono::milliseconds limi
   require_process();
   std::unique_lock lock(state_->mutex);
   state_->hurry();
-  return state_->ended.wait_for(lock, limit, [&call] { return call->over; });
+  const bool over = state_->ended.wait_for(lock, limit, [&call] { return call->over; });
+  lock.unlock();
+  stay_if_interpreter_exits();
+  if (over && call->ended) {
+    tell_end(*call);
+  }
+  return over;
 }
 
 bool CallQueue::is_over(const CallPointer& call) {

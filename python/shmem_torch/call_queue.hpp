@@ -19,6 +19,7 @@ struct QueuedCall {
  private:
   friend class CallQueue;
   bool over = false;  // guarded by the queue's mutex
+  std::string error;  // once over, if `ended` is left to the waiter, because the interpreter exits
 };
 using CallPointer = std::shared_ptr<QueuedCall>;
 
@@ -47,6 +48,7 @@ class CallQueue {
 
  private:
   struct State;
+  static void tell_end(QueuedCall& call);
   const std::shared_ptr<State> state_;  // the thread's, too
   const int owner_;
 };

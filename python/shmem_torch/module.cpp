@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 
+#include "python/shmem_torch/interpreter_exit.hpp"
 #include "python/shmem_torch/process_group.hpp"
 #include "python/shmem_torch/symmetric_memory.hpp"
 
@@ -70,5 +71,7 @@ PYBIND11_MODULE(_C, module) {
       pybind11::arg("group"), pybind11::arg("timeout"), pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("empty", &empty, pybind11::arg("group"), pybind11::arg("shape"), pybind11::arg("dtype"));
   module.def("register_symmetric_memory", &shmem_torch::register_symmetric_memory);
+  module.def("begin_interpreter_exit", &shmem_torch::begin_interpreter_exit,
+             pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("statistics", &statistics, pybind11::arg("group"));
 }

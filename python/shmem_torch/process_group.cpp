@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "python/shmem_torch/arguments.hpp"
+#include "python/shmem_torch/interpreter_exit.hpp"
 
 namespace shmem_torch {
 
@@ -45,7 +46,9 @@ ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& stor
                                      std::chrono::milliseconds timeout)
     : SHMEM_TORCH_BASE(rank, size),
       timeout_(at_least_one(timeout)),
-      engine_(std::make_shared<Engine>(store_of(store), rank, size)) {}
+      engine_(std::make_shared<Engine>(store_of(store), rank, size)) {
+  stay_if_interpreter_exits();
+}
 
 WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
                                     std::shared_ptr<TensorCall> call) {

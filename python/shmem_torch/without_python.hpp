@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include "python/shmem_torch/interpreter_exit.hpp"
+
 namespace shmem_torch {
 
 /// While it lives, this thread does not hold Python's lock, if it did. For waits for other ranks, and for threads of
@@ -15,6 +17,7 @@ class WithoutPython {
   WithoutPython& operator=(const WithoutPython&) = delete;
   ~WithoutPython() {
     if (state_ != nullptr) {
+      stay_if_interpreter_exits();
       PyEval_RestoreThread(state_);
     }
   }

@@ -6,16 +6,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
+#include <exception>
 #include <stdexcept>
 #include <thread>
 
+#include "python/shmem_torch/interpreter_exit.hpp"
 #include "python/shmem_torch/tensors.hpp"
 
 namespace shmem_torch {
 namespace {
 
 std::exception_ptr exception_of(const std::string& error) {
-  return error.empty() ? nullptr : std::make_exception_ptr(std::runtime_error(error));
+  try {
+    return error.empty() ? nullptr : std::make_exception_ptr(std::runtime_error(error));
+  } catch (const std::bad_alloc&) {
+    return std::current_exception();
+  }
 }
 
 /// `awaited`: what it waits for, if that is known.
@@ -113,7 +120,9 @@ struct MessageWork::State {
   at::Tensor flat{};
   shmemx_group_message_t* message = nullptr;  // constant once the work has been made
   std::mutex mutex{};
+  std::condition_variable told{};
   bool over = false;                                    // guarded by mutex, as the next
+  std::exception_ptr problem = {};                      // the bytes have come, but not to the tensor
   c10::intrusive_ptr<c10::ivalue::Future> future = {};  // once somebody has asked for it
 
   State(const WorkInfo& of, const Request& what, at::Tensor data)
@@ -128,22 +137,30 @@ struct MessageWork::State {
   ~State() { shmemx_group_message_free(message); }
 
   int post(const Engine& engine, void* context);
-  /// Called by the library, once.
-  void end();
-  [[nodiscard]] std::exception_ptr failure(int error) const { return exception_of(error == 0 ? "" : text_of(error)); }
+  /// Called by the library, once: the message is over, but its tensor may be filled only here.
+  void end(bool tells_future) noexcept;
+  [[nodiscard]] bool has_ended();
+  void await_end();
+  [[nodiscard]] std::exception_ptr failure(int error) const {
+    return error == 0 ? problem : exception_of(text_of(error));
+  }
   /// Why the message has failed.
   [[nodiscard]] std::string text_of(int error) const;
   void refuse_to_wait_for_itself() const;
   /// The other end, for messages.
   [[nodiscard]] std::string peer_text() const;
-  /// REQUIRES: the message is over.
+  /// REQUIRES: has_ended().
   void complete_future() const { complete(*future, {tensor}, failure(shmemx_group_message_test(message))); }
 };
 
 int MessageWork::State::post(const Engine& engine, void* context) {
   const shmemx_group_done_t ended = [](void* of) {
-    const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(of));
-    (*state)->end();
+    std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(of));
+    const PythonWork work;
+    (*state)->end(work.may_run());
+    if (!work.may_run()) {
+      static_cast<void>(state.release());  // with its tensor, which this thread could not let go of
+    }
   };
   const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
   const auto timeout = static_cast<std::uint64_t>(std::chrono::nanoseconds(request.timeout).count());
@@ -156,18 +173,40 @@ int MessageWork::State::post(const Engine& engine, void* context) {
                                                     context, &message);
 }
 
-void MessageWork::State::end() {
-  if (!request.sends && !tensor.is_contiguous()) {
-    tensor.detach().copy_(flat);
+void MessageWork::State::end(bool tells_future) noexcept {
+  std::exception_ptr why;
+  try {
+    if (!request.sends && !tensor.is_contiguous()) {
+      tensor.detach().copy_(flat);
+    }
+  } catch (...) {  // no memory
+    why = std::current_exception();
   }
+  bool has_future = false;
   {
     const std::scoped_lock lock(mutex);
     over = true;
-    if (!future) {
-      return;
-    }
+    problem = why;
+    has_future = future.defined();
   }
-  complete_future();
+  told.notify_all();
+  try {
+    if (has_future && tells_future) {
+      complete_future();
+    }
+  } catch (const std::exception&) {
+    // Of a callback of the future, or no memory: the thread is the library's, and there is nobody to tell.
+  }
+}
+
+bool MessageWork::State::has_ended() {
+  const std::scoped_lock lock(mutex);
+  return over;
+}
+
+void MessageWork::State::await_end() {
+  std::unique_lock lock(mutex);
+  told.wait(lock, [this] { return over; });
 }
 
 MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const Request& request,
@@ -235,7 +274,7 @@ void MessageWork::State::refuse_to_wait_for_itself() const {
 bool MessageWork::isCompleted() {
   engine_->queue.require_process();
   const int error = shmemx_group_message_test(state_->message);
-  if (error == -EAGAIN) {
+  if (error == -EAGAIN || !state_->has_ended()) {
     return false;
   }
   settle(error);
@@ -251,7 +290,10 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
   engine_->queue.require_process();
   state_->refuse_to_wait_for_itself();
   if (timeout == kNoTimeout || timeout.count() < 0) {
-    settle(shmemx_group_message_wait(state_->message));
+    const int error = shmemx_group_message_wait(state_->message);
+    state_->await_end();
+    stay_if_interpreter_exits();
+    settle(error);
   } else {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (!isCompleted()) {
@@ -260,6 +302,7 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
+    stay_if_interpreter_exits();
   }
   if (const std::exception_ptr failure = exception(); failure) {
     std::rethrow_exception(failure);

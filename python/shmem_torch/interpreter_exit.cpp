@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/shmem_torch/interpreter_exit.hpp"
+
+#include <Python.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace shmem_torch {
+namespace {
+
+std::atomic<bool> exits{false};
+std::atomic<int> works{0};  // PythonWork that may run
+pthread_t exiting_thread;   // constant once `exits`
+
+bool is_left_out() {
+  return exits.load() && ::pthread_equal(exiting_thread, ::pthread_self()) == 0;
+}
+
+/// Sequentially consistent: this thread sees that the interpreter exits, or begin_interpreter_exit() sees the work.
+bool begin_work() {
+  works.fetch_add(1);
+  if (!is_left_out()) {
+    return true;
+  }
+  works.fetch_sub(1);
+  return false;
+}
+
+}  // namespace
+
+void begin_interpreter_exit() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kReturning{20};  // from stay_if_interpreter_exits() to Python's lock
+  constexpr std::chrono::seconds kMost{5};
+  exiting_thread = ::pthread_self();
+  exits.store(true);
+  const auto begin = Clock::now();
+  do {
+    std::this_thread::sleep_for(kReturning);
+  } while (works.load() != 0 && Clock::now() - begin < kMost);
+}
+
+void stay_if_interpreter_exits() {
+  if (!is_left_out()) {
+    return;
+  }
+  if (PyGILState_Check() != 0) {
+    PyEval_SaveThread();
+  }
+  while (true) {
+    ::pause();
+  }
+}
+
+PythonWork::PythonWork() : may_run_(begin_work()) {}
+
+PythonWork::~PythonWork() {
+  if (may_run_) {
+    works.fetch_sub(1);
+  }
+}
+
+}  // namespace shmem_torch

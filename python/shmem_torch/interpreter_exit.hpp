@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of the Python interpreter. A thread that then asks for Python's lock is ended by the C library, which unwinds
+// its C++ frames, and that ends the process by SIGABRT.
+#pragma once
+
+namespace shmem_torch {
+
+/// Called by the thread that ends the interpreter, before it does, without Python's lock. Waits a moment for other
+/// threads that are on their way into Python. From then on none gets there from this module.
+void begin_interpreter_exit();
+
+/// At the beginning and the end of calls that may wait: does not return to another thread than the one that ends the
+/// interpreter. Such a thread stays here until the process ends.
+void stay_if_interpreter_exits();
+
+/// Work of a thread that Python may not know, which takes Python's lock: callbacks of futures, and the end of tensors.
+class PythonWork {
+ public:
+  PythonWork();
+  PythonWork(const PythonWork&) = delete;
+  PythonWork& operator=(const PythonWork&) = delete;
+  ~PythonWork();
+  /// False: the interpreter exits, so this thread must leave the work out.
+  [[nodiscard]] bool may_run() const { return may_run_; }
+
+ private:
+  const bool may_run_;
+};
+
+}  // namespace shmem_torch
