@@ -172,7 +172,7 @@ struct alignas(64) Parking {
 constexpr std::uint64_t kNotAdmitted = std::uint64_t{1} << 63;
 
 struct PeMetadata {
-  alignas(64) std::atomic<std::int32_t> pid;  // negative: that process could not start, and does not end
+  alignas(64) std::atomic<std::int32_t> pid;  // negative: that process runs, but is no PE: peers.hpp, leave.hpp
   std::atomic<std::int32_t> has_port;  // 1: has opened a port of the switch; written between barriers of the bootstrap
   std::atomic<std::int32_t> settled_ports;   // 1 + the number of the node's ports, once the PEs have settled it
   std::atomic<std::uint64_t> process_space;  // the PID namespace of pid; 0: unknown
