@@ -158,7 +158,7 @@ TEST_F(SharedSocket, HasTheRequestedModeUnlikeThePrivilegedOne) {
 
 class SwitchDevice : public Operations {
  protected:
-  SwitchDevice() : Operations({"--profile", "switch"}) {}
+  SwitchDevice() : Operations({"--profile", "switch", "--group-limit", "256"}) {}
 };
 
 TEST_F(SwitchDevice, IsFoundByItsPciIdAndHasItsVectors) {

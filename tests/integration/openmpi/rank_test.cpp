@@ -82,7 +82,7 @@ TEST_F(Rank, ThatIsLateCanStillSynchronise) {
 
 /// mpirun ends the job, and the next job can use the device.
 TEST_F(Rank, ThatDiesEndsTheJob) {
-  const FakeDevice device;
+  const FakeDevice device({"--group-limit", "32"});  // of one port, which has them all
   for (const char* before : {"0", "3"}) {
     const auto job = run(3, device.path(), {"dies", "1", before});
     EXPECT_FALSE(job.exit.clean());
