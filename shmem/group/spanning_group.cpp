@@ -59,7 +59,8 @@ void SpanningGroup::say_goodbye() {
   StagedCall goodbye;
   goodbye.leaves = true;
   if (!collectives_->run(goodbye, kGoodbye)) {
-    notices_->send(fail(std::errc::connection_reset, "it has left the group"));
+    // By name: those that hear of it hand it on.
+    notices_->send(fail(std::errc::connection_reset, fmt::format("PE {} has left the group", bootstrap_->rank())));
   }
 }
 
