@@ -112,7 +112,8 @@ TEST(Licences, NameEachProjectThatIsCompiledIn) {
     EXPECT_THAT(copyright, HasSubstr(std::string("\nFiles: ") + project.files + "\nCopyright: "));
   }
   // System headers, and those of libraries that are linked dynamically.
-  const std::string known = "<(?:sys|linux|net|netinet|netpacket|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs|ATen|c10|torch)/.*";
+  const std::string known =
+      "<(?:sys|linux|net|netinet|netpacket|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs|ATen|c10|torch)/.*";
   for (const auto& name : test_support::all_of(used, "(<[^>\n]+/[^>\n]+>)\n")) {
     const bool compiled = std::any_of(kCompiled.begin(), kCompiled.end(),
                                       [&](const Compiled& project) { return name.starts_with(project.include); });
