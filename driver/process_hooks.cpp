@@ -12,6 +12,7 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "driver/backend.hpp"
 
@@ -40,6 +41,8 @@ constinit std::array<Place, MemoryEntry::kMost> places;
 constinit std::array<std::atomic<int>, kDescriptors> descriptors;  // the number and 1; 0: free
 constinit std::atomic<int> dead_descriptor{-1};                    // no event ever comes from it; -1: there is none
 struct sigaction handler_before;
+constinit bool handler_is_there = false;    // with `changes`
+constinit std::size_t device_memories = 0;  // with `changes`
 
 /// Held while a mapping ends, while one is replaced by a thread that does not use it, while the list of mutexes
 /// changes, and over a fork.
@@ -130,23 +133,47 @@ void in_child() {
   changes.unlock();
 }
 
-void install_handlers() {
+void handle_forks() {
   static std::once_flag once;
   std::call_once(once, [] {
     dead_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct sigaction action {};
-    action.sa_sigaction = on_sigbus;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGBUS, &action, &handler_before);
     ::pthread_atfork(before_fork, in_parent, in_child);
   });
+}
+
+/// REQUIRES: `changes` is held.
+void handle_bus_errors() {
+  if (std::exchange(handler_is_there, true)) {
+    return;
+  }
+  struct sigaction action {};
+  action.sa_sigaction = on_sigbus;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, &handler_before);
+}
+
+/// A handler that was installed later stays, and may hand on to this one. REQUIRES: `changes` is held.
+void leave_bus_errors() {
+  struct sigaction now {};
+  ::sigaction(SIGBUS, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_sigbus) {
+    ::sigaction(SIGBUS, &handler_before, nullptr);
+    handler_is_there = false;
+  }
+}
+
+void forget_device_memory() {
+  const std::lock_guard lock(changes);
+  if (--device_memories == 0) {
+    leave_bus_errors();
+  }
 }
 
 }  // namespace
 
 ForkMutex::ForkMutex() {
-  install_handlers();
+  handle_forks();
   const std::lock_guard lock(changes);
   next_ = std::exchange(first_mutex, this);
   if (next_ != nullptr) {
@@ -172,7 +199,7 @@ DescriptorEntry::DescriptorEntry(int fd) {
   if (fd < 0) {
     return;
   }
-  install_handlers();
+  handle_forks();
   for (std::size_t i = 0; i < kDescriptors; ++i) {
     int free = 0;
     if (descriptors[i].compare_exchange_strong(free, fd + 1, std::memory_order_relaxed)) {
@@ -189,7 +216,12 @@ DescriptorEntry::~DescriptorEntry() {
 }
 
 MemoryEntry::MemoryEntry(Backend& backend, std::span<std::byte> memory, Kind kind) {
-  install_handlers();
+  handle_forks();
+  if (kind == Kind::kDevice) {
+    const std::lock_guard lock(changes);
+    ++device_memories;
+    handle_bus_errors();
+  }
   for (std::size_t i = 0; i < kMost; ++i) {
     bool taken = false;
     if (places[i].taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) {
@@ -200,6 +232,9 @@ MemoryEntry::MemoryEntry(Backend& backend, std::span<std::byte> memory, Kind kin
       place_ = static_cast<int>(i);
       return;
     }
+  }
+  if (kind == Kind::kDevice) {
+    forget_device_memory();
   }
 }
 
@@ -218,9 +253,15 @@ MemoryEntry::~MemoryEntry() {
     return;
   }
   Place& place = places[static_cast<std::size_t>(place_)];
-  const std::lock_guard lock(changes);
-  place.begin.store(nullptr, std::memory_order_relaxed);
-  place.taken.store(false, std::memory_order_release);
+  const bool is_device = place.kind == Kind::kDevice;
+  {
+    const std::lock_guard lock(changes);
+    place.begin.store(nullptr, std::memory_order_relaxed);
+    place.taken.store(false, std::memory_order_release);
+  }
+  if (is_device) {
+    forget_device_memory();
+  }
 }
 
 }  // namespace gba

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the process's handlers of SIGBUS and of fork() know: the memory of devices, and the descriptors that keep a port
-// alive. The handlers are installed with the first entry and stay.
+// alive. That of SIGBUS is there while a device's memory is mapped; that of fork() is installed once and stays.
 #pragma once
 
 #include <cstddef>

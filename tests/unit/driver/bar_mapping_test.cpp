@@ -64,6 +64,44 @@ TEST_F(BarMappingTest, LetsABusErrorThatIsSentAsASignalEndTheProcess) {
 }
 #endif
 
+using Action = void (*)(int, siginfo_t*, void*);
+
+Action handler_of_bus_errors() {
+  struct sigaction now {};
+  ::sigaction(SIGBUS, nullptr, &now);
+  return now.sa_sigaction;
+}
+
+TEST_F(BarMappingTest, HasAHandlerOfBusErrorsWhileItExists) {
+  const Action before = handler_of_bus_errors();
+  for (int i = 0; i < 2; ++i) {
+    auto first = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
+    auto second = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
+    ASSERT_TRUE(first && second);
+    EXPECT_NE(handler_of_bus_errors(), before);
+    *first = BarMapping();
+    EXPECT_NE(handler_of_bus_errors(), before);
+    *second = BarMapping();
+    EXPECT_EQ(handler_of_bus_errors(), before);
+  }
+}
+
+TEST_F(BarMappingTest, LeavesAHandlerThatWasInstalledLater) {
+  struct sigaction before {};
+  struct sigaction later {};
+  later.sa_handler = SIG_IGN;
+  {
+    const auto mapping = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
+    ASSERT_TRUE(mapping);
+    ASSERT_EQ(::sigaction(SIGBUS, &later, &before), 0);
+  }
+  struct sigaction after {};
+  ASSERT_EQ(::sigaction(SIGBUS, &before, &after), 0);
+  EXPECT_EQ(after.sa_handler, SIG_IGN);
+  // That handler could hand on to the library's, which is the first again now.
+  EXPECT_TRUE(BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE));
+}
+
 TEST_F(BarMappingTest, BecomesOrdinaryMemoryInAForkedChild) {
   auto control = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
