@@ -10,7 +10,8 @@
  * published under the key, or an error, never other bytes. A lease keeps the owner from changing a block that is read.
  *
  * No call ends the process: each returns 0 or a number, or a negative errno that shmemx_error_text (shmemx.h) explains.
- * Unless a call says otherwise, any thread may make it at any time between open and close.
+ * Unless a call says otherwise, any thread may make it at any time between open and close. In a process that was forked
+ * from the one that made a handle, each call with that handle fails with -EPERM at once.
  */
 #ifndef SHMEM_SHMEMX_EXCHANGE_H
 #define SHMEM_SHMEMX_EXCHANGE_H
@@ -96,8 +97,8 @@ SHMEM_API int shmemx_exchange_address(shmemx_exchange_t* exchange, char* text, s
 
 /*
  * Leaves the exchange. No other call on it is running; calls of other members go on, and find no blocks here any more.
- * Background pulls that have not begun end with -ECANCELED, and running ones end first. NULL is ignored. In a process
- * forked from the member: forgets the handle, and nothing else.
+ * Background pulls that have not begun end with -ECANCELED, and running ones end first. What other members have sent,
+ * memory of theirs among it, may end a little later. NULL is ignored. In a forked process: does nothing.
  */
 SHMEM_API void shmemx_exchange_close(shmemx_exchange_t* exchange) SHMEM_NOEXCEPT;
 
@@ -139,7 +140,8 @@ typedef struct shmemx_memory_t {
  * is slower for small ones. Readers get the file open for reading only (where /proc allows that); seal a memfd with
  * F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE after mapping it, and hostile ones cannot open it again to write it. Memory
  * that no descriptor names (of malloc, MAP_ANONYMOUS) cannot be registered.
- * Errors: -EINVAL; -EOPNOTSUPP another kind of file; -EFBIG the file is too small; -ENOSPC 64 regions; -ENOMEM.
+ * Errors: -EINVAL; -EOPNOTSUPP another kind of file; -EFBIG the file is too small; -ENOSPC 64 regions, or 2^32 so far;
+ * -ENOMEM.
  */
 SHMEM_API int shmemx_exchange_register(shmemx_exchange_t* exchange, shmemx_memory_t* memory,
                                        uint32_t* region) SHMEM_NOEXCEPT;
@@ -165,7 +167,7 @@ typedef struct shmemx_exchange_entry_t {
  * Publishes blocks: from now on their bytes do not change until withdraw has returned 0. Blocks may overlap. Sets the
  * status of each and returns the number published, or -EINVAL for NULL. Statuses: 0; -EINVAL key, offset, bytes;
  * -ENOENT region; -EEXIST this member has published the key; -EBUSY it has withdrawn the key and withdraw has not
- * returned 0; -ENOSPC as many blocks as the options say.
+ * returned 0; -ENOSPC as many blocks as the options say; -ENOMEM.
  */
 SHMEM_API int shmemx_exchange_publish(shmemx_exchange_t* exchange, shmemx_exchange_entry_t* entries,
                                       size_t count) SHMEM_NOEXCEPT;
@@ -223,8 +225,9 @@ typedef struct shmemx_exchange_transfer_t shmemx_exchange_transfer_t;
  * undefined. Returns 0 if all have arrived, else the error of the first that has not: -ESTALE the block was withdrawn
  * since it was found; -EOWNERDEAD its owner has ended or left; -ETIMEDOUT its owner, on another node, has not answered
  * for answer_ms, or has sent less than 64 KiB a second; -EBADMSG the owner's directory, or its answer, makes no sense;
- * -EIO its memory cannot be read; -EINVAL a block that was not found, a destination that is NULL; -EAGAIN as many
- * transfers as the options say (nothing was started); -ENOMEM.
+ * -EIO its memory cannot be read; -EMFILE its memory was registered while this process had no descriptors left (pull
+ * again when there are some); -EINVAL a block that was not found, a destination that is NULL, more than 2^30 blocks;
+ * -EAGAIN as many transfers as the options say (nothing was started); -ENOMEM.
  */
 SHMEM_API int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exchange_block_t* blocks,
                                    void* const* destinations, size_t count, int32_t* statuses,
@@ -234,7 +237,10 @@ SHMEM_API int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exc
 SHMEM_API int shmemx_exchange_test(shmemx_exchange_transfer_t* transfer) SHMEM_NOEXCEPT;
 /* The same, after at most timeout_ns: -ETIMEDOUT: not over yet. */
 SHMEM_API int shmemx_exchange_wait(shmemx_exchange_transfer_t* transfer, uint64_t timeout_ns) SHMEM_NOEXCEPT;
-/* Cancels a transfer that has not begun, waits for one that runs, and forgets it. Also after close. NULL is ignored. */
+/*
+ * Cancels a transfer that has not begun, waits for one that runs, and forgets it. Also after close. NULL is ignored. In
+ * a forked process, in which no transfer runs: does nothing.
+ */
 SHMEM_API void shmemx_exchange_transfer_free(shmemx_exchange_transfer_t* transfer) SHMEM_NOEXCEPT;
 
 /* A key as another member has it. */
