@@ -31,7 +31,7 @@ class Disposal {
   void take(T&& thing) noexcept {
     static_assert(!std::is_lvalue_reference_v<T>);
     try {
-      add(std::make_shared<T>(std::move(thing)));
+      add(std::make_shared<T>(std::forward<T>(thing)));
     } catch (const std::bad_alloc&) {
       // It ends with the caller's.
     }
