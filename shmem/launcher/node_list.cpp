@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/launcher/node_list.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <sstream>
@@ -31,17 +34,37 @@ std::optional<int> number_of_slots(const std::string& text) {
   return good ? std::optional(value) : std::nullopt;
 }
 
-/// "HOST" or "HOST:N"; an address of IPv6 has more than one colon.
+/// --hostfile <(command) names a pipe. A FIFO that no process writes is empty: this does not wait for one.
+Result<std::string> read_file_or_pipe(const std::string& file) {
+  const base::UniqueFd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (!opened || ::fstat(opened.get(), &status) != 0) {
+    return fail(std::errc{errno}, std::generic_category().message(errno));
+  }
+  if (!S_ISFIFO(status.st_mode)) {
+    return base::read_text_file(file, kLargestFile);
+  }
+  if (::fcntl(opened.get(), F_SETFL, 0) != 0) {  // the writer may need time
+    return fail(std::errc{errno}, std::generic_category().message(errno));
+  }
+  return base::read_text(opened, kLargestFile);
+}
+
+/// "HOST" or "HOST:N"; an address of IPv6 has more than one colon, and may be in brackets, which ssh does not know.
 Result<NodeSlots> parse_host(const std::string& text) {
-  const auto colon = text.rfind(':');
-  const bool has_number = colon != std::string::npos && text.find(':') == colon;
-  const std::string host = has_number ? text.substr(0, colon) : text;
+  const auto bracket = text.starts_with('[') ? text.find(']') : std::string::npos;
+  const bool is_bracketed = bracket != std::string::npos;
+  const auto colon = text.find(':', is_bracketed ? bracket : 0);
+  const bool has_number = colon != std::string::npos && text.find(':', colon + 1) == std::string::npos &&
+                          (!is_bracketed || colon == bracket + 1);
+  const std::string name = has_number ? text.substr(0, colon) : text;
+  const std::string host = is_bracketed && name.back() == ']' ? name.substr(1, name.size() - 2) : name;
   const auto slots = has_number ? number_of_slots(text.substr(colon + 1)) : std::optional(1);
   if (!slots) {
     return wrong(fmt::format("{} does not end with a number of PEs, from 1 to {}", text, kMaxLocalPes));
   }
   // It becomes an argument of ssh, which takes "-..." for an option.
-  if (host.empty() || host.front() == '-') {
+  if (host.empty() || host.front() == '-' || host.find_first_of("[]") != std::string::npos) {
     return wrong(fmt::format("\"{}\" is not the name of a host", host));
   }
   return NodeSlots{host, *slots};
@@ -56,19 +79,39 @@ void add(std::vector<NodeSlots>& nodes, NodeSlots node) {
   }
 }
 
-/// A line without its comment, which has a host.
+/// "slots = 2" as "slots=2".
+std::string without_blanks_at_equals(const std::string& line) {
+  std::string text;
+  for (const char character : line) {
+    if (character == '=') {
+      text.erase(text.find_last_not_of(" \t") + 1);
+    }
+    const bool is_blank = character == ' ' || character == '\t';
+    if (!is_blank || text.empty() || text.back() != '=') {
+      text += character;
+    }
+  }
+  return text;
+}
+
+/// A line without its comment, which has a host. max_slots is Open MPI's: no more PEs, also with --oversubscribe. Here
+/// only that option gives a node more PEs than slots.
 Result<NodeSlots> parse_line(const std::string& line) {
-  std::istringstream words(line);
+  std::istringstream words(without_blanks_at_equals(line));
   std::string word;
   words >> word;
   auto node = parse_host(word);
-  constexpr std::string_view kSlots = "slots=";
+  std::optional<int> most;
   while (node && words >> word) {
-    const auto slots = word.starts_with(kSlots) ? number_of_slots(word.substr(kSlots.size())) : std::nullopt;
-    if (!slots) {
-      return wrong(fmt::format("\"{}\" is not slots=N, with N from 1 to {}", word, kMaxLocalPes));
+    const std::string name = word.substr(0, word.find('='));
+    const auto number = name != word ? number_of_slots(word.substr(name.size() + 1)) : std::nullopt;
+    if (!number || (name != "slots" && name != "max_slots" && name != "max-slots")) {
+      return wrong(fmt::format("\"{}\" is not slots=N or max_slots=N, with N from 1 to {}", word, kMaxLocalPes));
     }
-    node->slots = *slots;
+    (name == "slots" ? node->slots : most.emplace()) = *number;
+  }
+  if (node && most) {
+    node->slots = std::min(node->slots, *most);
   }
   return node;
 }
@@ -96,7 +139,7 @@ Result<std::vector<NodeSlots>> parse_hosts(const std::string& text) {
 }
 
 Result<std::vector<NodeSlots>> read_host_file(const std::string& file) {
-  const auto text = base::read_text_file(file, kLargestFile);
+  const auto text = read_file_or_pipe(file);
   if (!text) {
     return wrong(fmt::format("cannot read {}: {}", file, text.error().text));
   }

@@ -100,8 +100,10 @@ std::string check_hosts(const std::string& text) {
   return nodes ? std::string() : nodes.error().text;
 }
 
-std::string check_host_file(const std::string& file) {
-  const auto nodes = read_host_file(file);
+/// A pipe can be read once only.
+std::string take_host_file(const std::string& file, OtherLaunchers& options) {
+  auto nodes = read_host_file(file);
+  options.host_file_nodes = nodes ? *std::move(nodes) : std::vector<NodeSlots>();
   return nodes ? std::string() : nodes.error().text;
 }
 
@@ -117,11 +119,7 @@ int per_node(const OtherLaunchers& options) {
 
 /// Without -H and --hostfile, none.
 Result<std::vector<NodeSlots>> slots_of(const OtherLaunchers& options) {
-  if (!options.hosts.empty()) {
-    return parse_hosts(options.hosts);
-  }
-  return options.host_file.empty() ? Result<std::vector<NodeSlots>>(std::vector<NodeSlots>())
-                                   : read_host_file(options.host_file);
+  return options.hosts.empty() ? Result<std::vector<NodeSlots>>(options.host_file_nodes) : parse_hosts(options.hosts);
 }
 
 }  // namespace
@@ -153,7 +151,7 @@ void declare_other_launchers(CLI::App& app, OtherLaunchers& options) {
       ->group(kGroup);
   app.add_option("--hostfile,--machinefile", options.host_file, "As -H, by the lines HOST slots=N of a file")
       ->type_name("FILE")
-      ->check(check_host_file)
+      ->check([&options](const std::string& file) { return take_host_file(file, options); })
       ->excludes("--host")
       ->group(kGroup);
   app.add_option("--bind-to", options.bind_to, "As --bind")

@@ -21,6 +21,7 @@ struct OtherLaunchers {
   int per_node = 0;       // 0: not given
   std::string hosts;      // as parse_hosts() takes them; empty: not given
   std::string host_file;  // empty: not given
+  std::vector<NodeSlots> host_file_nodes{};
   bool oversubscribe = false;
   bool as_root = false;
   std::vector<std::string> mca;  // name, value, name, value ...

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
+#include <thread>
 
+#include "base/fd.hpp"
 #include "shmem/launcher/options.hpp"
 #include "tests/support/process.hpp"
 
@@ -125,13 +128,35 @@ TEST(OtherLaunchers, AHostFileHasALineForEachHost) {
   for (const char* option : {"--hostfile", "-hostfile", "-machinefile"}) {
     EXPECT_EQ(nodes_of({option, file.c_str(), "prog"}), "a:0+2 b:2+3 c:5+1 ") << option;
   }
-  std::ofstream(file) << "a\nb max_slots=3\n";
-  EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "prog"}), HasSubstr(file + ":2: \"max_slots=3\" is not slots=N"));
+  std::ofstream(file) << "a slots = 2\nb max_slots=4\nc slots=5 max_slots = 3\n[::1]\n[fe80::1]:2\n";
+  EXPECT_EQ(nodes_of({"--hostfile", file.c_str(), "prog"}), "a:0+2 b:2+1 c:3+3 ::1:6+1 fe80::1:7+2 ");
+  std::ofstream(file) << "a\nb most=3\n";
+  EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "prog"}), HasSubstr(file + ":2: \"most=3\" is not slots=N"));
   std::ofstream(file) << "# nobody\n";
   EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "prog"}), HasSubstr(file + " names no host"));
   EXPECT_THAT(refusal_of({"--hostfile", dir.path().c_str(), "prog"}), HasSubstr("it is a folder"));
+  EXPECT_THAT(refusal_of({"--hostfile", "/dev/null", "prog"}), HasSubstr("not a regular file"));
   std::ofstream(file) << "a\n";
   EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "-H", "a", "prog"}), HasSubstr("excludes"));
+}
+
+TEST(OtherLaunchers, AHostFileMayBeAPipe) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const base::UniqueFd read(ends[0]);
+  base::UniqueFd write(ends[1]);
+  std::thread writer([&write] {
+    ::usleep(20000);
+    EXPECT_EQ(::write(write.get(), "a:2\nb\n", 6), 6);
+    write.reset();
+  });
+  const std::string name = "/dev/fd/" + std::to_string(read.get());
+  EXPECT_EQ(nodes_of({"--hostfile", name.c_str(), "prog"}), "a:0+2 b:2+1 ");
+  writer.join();
+  const test_support::TempDir dir;
+  const std::string fifo = dir.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(refusal_of({"--hostfile", fifo.c_str(), "prog"}), HasSubstr(fifo + " names no host"));
 }
 
 TEST(OtherLaunchers, RshIsAProgramWithOptions) {
