@@ -11,6 +11,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/signals_blocked.hpp"
+
 namespace shmem {
 
 namespace {

@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cerrno>
 #include <functional>
+#include <vector>
 
 namespace {
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
