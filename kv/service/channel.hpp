@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/fd.hpp"
+#include "base/private_fd.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {
@@ -92,7 +93,7 @@ class Channel {
   void shut();
 
  private:
-  base::UniqueFd socket_;
+  base::PrivateFd socket_;
 };
 
 /// The socket of a seat.
@@ -111,7 +112,7 @@ class Listener {
  private:
   Listener(base::UniqueFd socket, std::uint32_t seat) : socket_(std::move(socket)), seat_(seat) {}
 
-  base::UniqueFd socket_;
+  base::PrivateFd socket_;
   std::uint32_t seat_;
 };
 

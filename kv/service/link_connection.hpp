@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/private_fd.hpp"
 #include "kv/service/link_frames.hpp"
 
 namespace shmem::exchange {
@@ -73,7 +74,7 @@ class LinkConnection {
  private:
   static constexpr std::size_t kMostUnsent = std::size_t{256} << 10;
 
-  base::UniqueFd socket_;
+  base::PrivateFd socket_;
   FrameReader reader_{sizeof(LinkAnswer) + kLongestPortAddress};
   std::optional<Seals> seals_;  // of what this side sends
   std::vector<std::byte> unsent_;

@@ -66,7 +66,9 @@ bool Links::take(Connection& connection, const Frame& frame) {
             add_place(place, Source::kOther);
           }
         }
-        places_[connection.place.text()].was_tried = true;  // with those that it has told of
+        if (Place* const place = find_place(connection)) {
+          place->was_tried = true;  // with those that it has told of
+        }
         return true;
       }
       break;
@@ -117,7 +119,9 @@ bool Links::prove(Connection& connection, const Frame& frame) {
   }
   const LinkIdentity& owner = challenge->who;
   if (owner.member == self_.who.member || owner.node == self_.who.node || find_member(owner.member, true) != nullptr) {
-    places_[connection.place.text()].next = Clock::now() + kAfterDecline;
+    if (Place* const place = find_place(connection)) {
+      place->next = Clock::now() + kAfterDecline;
+    }
     connection.send(encode(kLinkDecline, 0, {}));
     return false;
   }
@@ -144,9 +148,10 @@ bool Links::join(Connection& connection, const Frame& frame) {
   }
   connection.member = connection.challenge.who.member;
   connection.state = LinkConnection::State::kLinked;
-  Place& place = places_[connection.place.text()];
-  place.failures = 0;
-  place.was_linked = true;
+  if (Place* const place = find_place(connection)) {
+    place->failures = 0;
+    place->was_linked = true;
+  }
   return true;
 }
 

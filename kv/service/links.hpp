@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/private_fd.hpp"
 #include "kv/service/counters.hpp"
 #include "kv/service/link_connection.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
@@ -128,6 +129,11 @@ class Links {
   enum class Source { kProgram, kItself, kOther };
   void add_place(const Endpoint& endpoint, Source source);
   void forget_place();
+  /// Null: it has been forgotten.
+  Place* find_place(const Connection& connection) {
+    const auto found = places_.find(connection.place.text());
+    return found != places_.end() ? &found->second : nullptr;
+  }
   void send_members(Connection& connection);
   [[nodiscard]] Connection* find_member(std::uint64_t member, bool outgoing) const;
   /// The number of connections in this direction whose other end has proved that it knows the secret, or has not.
@@ -138,7 +144,7 @@ class Links {
   const Endpoint place_;
   const LinkHandlers handlers_;
   Counters& counters_;
-  base::UniqueFd listener_;
+  base::PrivateFd listener_;
   base::UniqueFd wake_;
   std::atomic<bool> stop_{false};
 

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "base/disposal.hpp"
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
-#include "kv/service/disposal.hpp"
 #include "kv/service/leases.hpp"
 #include "kv/service/memory.hpp"
 #include "kv/service/peer.hpp"

@@ -12,15 +12,17 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/disposal.hpp"
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
 #include "kv/service/directory_reader.hpp"
-#include "kv/service/disposal.hpp"
 #include "kv/service/leases.hpp"
 #include "kv/service/memory.hpp"
 #include "shmemx_exchange.h"
 
 namespace shmem::exchange {
+
+using base::Disposal;
 
 using Block = shmemx_exchange_block_t;
 

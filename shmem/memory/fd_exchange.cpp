@@ -32,11 +32,14 @@ struct Head {
   base::RandomName secret{};  // the receiver's
 };
 
-/// A message with room for credentials and one descriptor.
+/// As many as the kernel sends with a message: it closes those for which there is no room while the receiver waits.
+constexpr std::size_t kMostSentFds = 253;
+
+/// A message with room for credentials and descriptors.
 struct FdMessage {
   Head head{};
   iovec data{&head, sizeof head};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(kMostSentFds * sizeof(int))> control{};
   msghdr header{};
 
   FdMessage() {
@@ -53,7 +56,7 @@ struct FdMessage {
 /// What came with a message.
 struct Attached {
   uid_t user = static_cast<uid_t>(-1);
-  base::UniqueFd fd;
+  std::vector<base::UniqueFd> fds;
 };
 
 Attached attached_to(msghdr& message) {
@@ -66,7 +69,7 @@ Attached attached_to(msghdr& message) {
       attached.user = sender.uid;
     }
   }
-  base::take_fds(message, [&](base::UniqueFd fd) { attached.fd = std::move(fd); });  // only the last one is kept
+  base::take_fds(message, [&](base::UniqueFd fd) { attached.fds.push_back(std::move(fd)); });
   return attached;
 }
 
@@ -75,8 +78,14 @@ Attached attached_to(msghdr& message) {
 /// One exchange.
 class FdExchange::Round {
  public:
-  Round(int socket, const Address& own, int mine, int me, std::span<const std::optional<Peer>> peers)
-      : socket_(socket), own_(own), mine_(mine), me_(me), peers_(peers), fds_(peers.size()) {
+  Round(const FdExchange& exchange, int mine, int me, std::span<const std::optional<Peer>> peers)
+      : socket_(exchange.socket_.get()),
+        own_(exchange.address_),
+        strangers_(*exchange.strangers_),
+        mine_(mine),
+        me_(me),
+        peers_(peers),
+        fds_(peers.size()) {
     for (int pe = 0; pe < static_cast<int>(peers.size()); ++pe) {
       const auto& peer = peers[static_cast<std::size_t>(pe)];
       if (peer && pe != me) {
@@ -160,23 +169,27 @@ class FdExchange::Round {
     Attached attached = attached_to(message.header);
     const auto from = std::find(awaited_.begin(), awaited_.end(), message.head.from);
     if (got != static_cast<ssize_t>(sizeof(Head)) || attached.user != ::getuid() ||
-        message.head.secret != own_.secret || from == awaited_.end()) {
-      return true;  // not from one of our PEs
+        message.head.secret != own_.secret || from == awaited_.end() || attached.fds.size() > 1) {
+      strangers_.take(std::move(attached.fds));  // not from one of our PEs
+      return true;
     }
     if (message.head.gives == 0) {
       fail_once(fail(std::errc::bad_file_descriptor,
                      fmt::format("another PE could not hand over its file descriptor (its own message says why)")));
-    } else if (!attached.fd) {
+    } else if (attached.fds.empty()) {
       fail_once(fail(std::errc::too_many_files_open,
                      "cannot take a file descriptor of another PE (is the limit on open files, ulimit -n, reached?)"));
     }
-    fds_[static_cast<std::size_t>(*from)] = std::move(attached.fd);
+    if (!attached.fds.empty()) {
+      fds_[static_cast<std::size_t>(*from)] = std::move(attached.fds.front());
+    }
     awaited_.erase(from);
     return true;
   }
 
   const int socket_;
   const Address& own_;
+  base::Disposal& strangers_;
   const int mine_;
   const int me_;
   const std::span<const std::optional<Peer>> peers_;
@@ -212,7 +225,7 @@ Result<FdExchange> FdExchange::open() {
 
 Result<std::vector<base::UniqueFd>> FdExchange::exchange(int mine, int me, std::span<const std::optional<Peer>> peers,
                                                          const Check& check) {
-  return Round(socket_.get(), address_, mine, me, peers).run(check);
+  return Round(*this, mine, me, peers).run(check);
 }
 
 }  // namespace shmem

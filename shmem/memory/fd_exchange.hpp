@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/disposal.hpp"
 #include "base/fd.hpp"
 #include "base/random_name.hpp"
 #include "shmem/result.hpp"
@@ -15,7 +17,7 @@
 namespace shmem {
 
 /// One PE's end: a Unix socket outside the file system. Only messages of processes of our user that know the secret
-/// count.
+/// count. All other processes can send, too: what comes with their messages is closed where no PE waits for it.
 class FdExchange {
  public:
   /// The abstract socket is "shmem-" and the name; who sends to it shows the secret.
@@ -44,6 +46,7 @@ class FdExchange {
 
   base::UniqueFd socket_;
   Address address_;
+  std::unique_ptr<base::Disposal> strangers_ = std::make_unique<base::Disposal>();
 };
 
 }  // namespace shmem

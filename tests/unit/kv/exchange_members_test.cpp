@@ -2,12 +2,15 @@
 // How many members there may be, and what a member keeps of others that have gone.
 #include "kv/service/members.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -95,6 +98,41 @@ TEST(ExchangeMembers, AnExchangeHasSoManyMembers) {
   seats.erase(seats.begin() + 5);
   Member last(name, {.join_ms = 1});
   EXPECT_EQ(last.stats().seat, 5U);
+}
+
+/// An owner is killed, and a child that it has forked lives on.
+TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
+  const std::string name = exchange_name(61);
+  Member reader(name);
+  std::array<int, 2> lives{};
+  ASSERT_EQ(::pipe2(lives.data(), O_CLOEXEC), 0);
+  const base::UniqueFd end(lives[0]);
+  base::UniqueFd childs_end(lives[1]);
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    ::setpgid(0, 0);
+    shmemx_exchange_t* exchange = nullptr;
+    const bool good = shmemx_exchange_open(name.c_str(), nullptr, &exchange) == 0 && ::fork() >= 0;
+    ::alarm(60);  // also of the child
+    ::pause();
+    ::_exit(good ? 0 : 1);
+  }
+  childs_end.reset();
+  const auto members = [&] { return reader.stats().members; };
+  const auto wait_for = [&](std::uint64_t number) {
+    for (int i = 0; i < 20'000 && members() != number; ++i) {
+      ::usleep(1000);
+    }
+  };
+  wait_for(1);
+  ASSERT_EQ(members(), 1U);
+  ASSERT_EQ(::kill(owner, SIGKILL), 0);
+  wait_for(0);
+  EXPECT_EQ(members(), 0U);
+  pollfd child{.fd = end.get(), .events = 0, .revents = 0};
+  EXPECT_EQ(::poll(&child, 1, 0), 0) << "the child has ended as well, so that this shows nothing";
+  ::kill(-owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
 }
 
 TEST(ExchangeMembers, WithoutDescriptorsOpenFailsAndCanBeRepeated) {

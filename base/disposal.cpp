@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kv/service/disposal.hpp"
+#include "base/disposal.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -8,14 +8,14 @@
 #include <mutex>
 #include <new>
 
-namespace shmem::exchange {
+namespace base {
 namespace {
 
 /// Between two looks for calls that still use one.
 constexpr std::chrono::milliseconds kLookAgain{20};
 /// For the destructor to wait.
 constexpr std::chrono::milliseconds kDisposalMoment{200};
-/// An ordinary member has far fewer that wait at a time: each is over at once.
+/// Among ordinary processes far fewer wait at a time: each is over at once.
 constexpr std::size_t kManyToDispose = 64;
 
 using DisposalList = std::list<std::shared_ptr<const void>>;
@@ -90,4 +90,4 @@ void Disposal::Queue::run() {
   changed.notify_all();
 }
 
-}  // namespace shmem::exchange
+}  // namespace base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of what other members have sent, and of their memory, in a thread of its own.
+// The end of what other processes have sent, and of their memory, in a thread of its own.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "shmem/bootstrap/helper_thread.hpp"
+#include "base/helper_thread.hpp"
 
-namespace shmem::exchange {
+namespace base {
 
-/// The last process that unmaps memory, of a member that was killed for instance, also frees it: that may take a second
-/// for each GiB. And the close() of a descriptor that another process has sent takes as long as that process likes, as
+/// The last process that unmaps memory, of one that was killed for instance, also frees it: that may take a second for
+/// each GiB. And the close() of a descriptor that another process has sent takes as long as that process likes, as
 /// does that of a connection that may have unread messages with descriptors. No call waits for that, nor does the
 /// thread that notices deaths. Thread-safe.
 class Disposal {
@@ -24,9 +24,9 @@ class Disposal {
   /// Ends the rest. What takes longer than a moment goes on in the thread.
   ~Disposal();
 
-  /// Ends a Peer, or a RemoteMemory, soon after the last call that uses it.
+  /// Ends an object soon after the last call that uses it.
   void add(std::shared_ptr<const void> used) noexcept;
-  /// Ends a thing that this call takes: a Channel, a Received.
+  /// Ends a thing that this call takes: a descriptor, a message.
   template <typename T>
   void take(T&& thing) noexcept {
     static_assert(!std::is_lvalue_reference_v<T>);
@@ -36,7 +36,7 @@ class Disposal {
       // It ends with the caller's.
     }
   }
-  /// So much waits for its end that the caller should not make more of it: each takes a descriptor.
+  /// So much waits for its end that the caller should not make more of it: each may take a descriptor.
   [[nodiscard]] bool is_behind() const;
 
  private:
@@ -46,4 +46,4 @@ class Disposal {
   HelperThread thread_;                 // started with the first
 };
 
-}  // namespace shmem::exchange
+}  // namespace base
