@@ -58,7 +58,7 @@ TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
   EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
   const auto address = first_match(outcome.output, "vfio-user:(@gba-[0-9a-f]{32})\n");
   ASSERT_FALSE(address.empty()) << outcome.output;
-  EXPECT_EQ(contents(dir_.file("arguments")), "--socket " + address[1] + "\n");
+  EXPECT_EQ(contents(dir_.file("arguments")), "--socket " + address[1] + " --group-limit 32\n");
   EXPECT_THAT(devices(), IsEmpty());
 }
 

@@ -141,6 +141,8 @@ TEST(PrivateEpoll, KeepsWhatItWaitsForFromChildren) {
     ASSERT_EQ(::poll(&end, 1, 10000), 1);
     ASSERT_TRUE(has_ended(connection.there));
   }
+  pollfd end{direct.there.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&end, 1, 10000), 1);
   EXPECT_TRUE(has_ended(direct.there));
 }
 

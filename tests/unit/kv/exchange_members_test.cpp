@@ -42,8 +42,8 @@ extern "C" int munmap(void* address, size_t bytes) noexcept {
   return static_cast<int>(::syscall(SYS_munmap, address, bytes));
 }
 
-/// Counts those that fail.
-extern "C" int poll(pollfd* waiting, nfds_t count, int limit_ms) {
+/// Counts those that fail, also for libshmem.so.
+extern "C" [[gnu::visibility("default")]] int poll(pollfd* waiting, nfds_t count, int limit_ms) {
   const timespec limit{.tv_sec = limit_ms / 1000, .tv_nsec = limit_ms % 1000 * 1'000'000L};
   const int result = ::ppoll(waiting, count, limit_ms < 0 ? nullptr : &limit, nullptr);
   failed_polls += result < 0 ? 1 : 0;

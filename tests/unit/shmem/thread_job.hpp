@@ -69,6 +69,7 @@ inline void run_job(int size, const std::function<void(shmem::Job&)>& body, cons
       shmem::WaitPolicy policy = shmem::wait_policy(size);
       policy.alarm = bootstrap->alarm();
       shmem::Job job{options, std::move(bootstrap), std::move(memory), pe, size, policy};
+      job.metadata(pe).process_space = 1;  // the processes of all PEs are visible, unless a test says otherwise
       body(job);
     });
   }

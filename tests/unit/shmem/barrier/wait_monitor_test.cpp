@@ -48,6 +48,7 @@ TEST(BarrierMonitor, NamesAMemberThatIsStoppedBeforeItReleasesTheOthers) {
     shmem::introduce(job);
     if (job.me == 1) {
       job.metadata(1).pid.store(process.pid(), std::memory_order_relaxed);
+      job.metadata(1).process_start.store(0, std::memory_order_relaxed);
     }
     const shmem::TeamMap map{.start = 0, .stride = 1, .size = 2};
     const shmem::SyncView view(job, map, 0);
