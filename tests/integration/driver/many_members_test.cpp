@@ -15,6 +15,7 @@ using testing::HasSubstr;
 
 class ManyMembers : public DeviceTest {
  protected:
+  ManyMembers() : DeviceTest({"--group-limit", "32"}) {}
   /// Expects that no arrival is refused and no group fails.
   void expect_barriers(int members, int barriers, std::uint64_t releases_of_device, double limit_in_seconds) {
     const auto outcome = test_support::run({test_support::test_program("driver_member"), "many", path(),

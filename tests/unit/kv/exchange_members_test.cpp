@@ -112,8 +112,9 @@ TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
   if (owner == 0) {
     ::setpgid(0, 0);
     shmemx_exchange_t* exchange = nullptr;
-    const bool good = shmemx_exchange_open(name.c_str(), nullptr, &exchange) == 0 && ::fork() >= 0;
-    ::alarm(60);  // also of the child
+    const bool good = shmemx_exchange_open(name.c_str(), nullptr, &exchange) == 0 && ::fork() >= 0 &&
+                      ::write(childs_end.get(), "x", 1) == 1;  // both
+    ::alarm(60);                                               // also of the child
     ::pause();
     ::_exit(good ? 0 : 1);
   }
@@ -124,6 +125,10 @@ TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
       ::usleep(1000);
     }
   };
+  std::array<char, 2> both{};
+  for (char& byte : both) {
+    ASSERT_EQ(::read(end.get(), &byte, 1), 1);
+  }
   wait_for(1);
   ASSERT_EQ(members(), 1U);
   ASSERT_EQ(::kill(owner, SIGKILL), 0);
