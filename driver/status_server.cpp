@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "base/memfd.hpp"
+#include "base/signals_blocked.hpp"
 #include "base/user.hpp"
 #include "driver/device.hpp"
 #include "driver/forks.hpp"
 #include "driver/group_status.hpp"
-#include "driver/signals.hpp"
 #include "driver/status_socket.hpp"
 #include "driver/vfio_user_channel.hpp"
 
@@ -87,7 +87,7 @@ std::unique_ptr<StatusServer> StatusServer::start(Device& device, const std::str
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
   const bool started = [&] {
-    const OnlyBusErrors masked;
+    const base::SignalsBlocked masked;
     return ::pthread_create(&server->thread_, &attributes, run, server.get()) == 0;
   }();
   ::pthread_attr_destroy(&attributes);

@@ -200,7 +200,7 @@ Reply Session::negotiate(const Message& message) {
 }
 
 Reply Session::open_port(const ClientLimits& limits) {
-  // Who comes next is not to find the groups of the one before counted for its port: uapi rule 37.
+  // The groups of the client before must not count for the next one: uapi rule 37.
   const auto port = ports_.take([this](unsigned free) { return host_.engine().model().groups_held(free) == 0; });
   if (!port) {
     log(LogLevel::kWarning, fmt::format("refused: all {} ports are taken", ports_.size()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/barrier/port.hpp"
 
+#include "base/signals_blocked.hpp"
 #include "driver/barrier/pace.hpp"
-#include "driver/signals.hpp"
 
 #include <cerrno>
 #include <exception>
@@ -164,7 +164,7 @@ void Port::start_looking() {
     return;
   }
   try {
-    const OnlyBusErrors masked;
+    const base::SignalsBlocked masked;
     shared_->looked =
         std::async(std::launch::async, [this] { look_for_device(); });  // the last one has let go of the mutex
     shared_->looking = true;
