@@ -42,12 +42,15 @@ struct Options {
 /// While it exists, this process gets so many further descriptors and no more.
 class FewDescriptors {
  public:
+  /// In place of a number: not even those that other threads close meanwhile.
+  static constexpr int kNone = -1;
+
   explicit FewDescriptors(int more) {
     EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
     const int first = ::dup(STDERR_FILENO);  // the lowest that is free; higher ones may be in use
     ::close(first);
     rlimit few = before_;
-    few.rlim_cur = static_cast<rlim_t>(first + more);
+    few.rlim_cur = more == kNone ? STDERR_FILENO + 1 : static_cast<rlim_t>(first + more);
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   }
   FewDescriptors(const FewDescriptors&) = delete;

@@ -103,7 +103,6 @@ TEST(ExchangeMembers, AnExchangeHasSoManyMembers) {
 /// An owner is killed, and a child that it has forked lives on.
 TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
   const std::string name = exchange_name(61);
-  Member reader(name);
   std::array<int, 2> lives{};
   ASSERT_EQ(::pipe2(lives.data(), O_CLOEXEC), 0);
   const base::UniqueFd end(lives[0]);
@@ -119,6 +118,7 @@ TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
     ::_exit(good ? 0 : 1);
   }
   childs_end.reset();
+  Member reader(name);  // its threads would have been in the way of the fork
   const auto members = [&] { return reader.stats().members; };
   const auto wait_for = [&](std::uint64_t number) {
     for (int i = 0; i < 20'000 && members() != number; ++i) {

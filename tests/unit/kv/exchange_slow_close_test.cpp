@@ -177,7 +177,7 @@ TEST(SlowDescriptors, AMemberWithoutAnyLosesNoOwner) {
   ASSERT_EQ(block.status, 0);
   std::string bytes;
   {
-    const FewDescriptors none(0);
+    const FewDescriptors none(FewDescriptors::kNone);
     beside.impostor.send_region(2, more->get(), 0, 4096);
     for (int i = 0; i < 20; ++i) {  // by this thread, or by that of the member
       EXPECT_EQ(beside.member->pull(block, bytes), -EMFILE);
