@@ -30,7 +30,7 @@ std::uint64_t node_number(const std::string& host_id) {
   return number;
 }
 
-/// A member whose calls have waited for another one in vain connects to it again after this; twice as long each time.
+/// A member whose calls got no answer from another one connects to it again after this; twice as long each time.
 constexpr std::chrono::seconds kFirstSilence{1};
 constexpr std::chrono::minutes kLongestSilence{2};
 /// A member that has answered for so long counts as one that always has.
@@ -169,7 +169,7 @@ void RemoteMembers::drop(std::uint64_t session, std::chrono::milliseconds pause)
   }
 }
 
-/// Calls have waited for this member in vain: they do not wait for it again until it answers.
+/// Calls got no answer from this member: they do not wait for it again until it answers.
 void RemoteMembers::note_silence(const std::string& place, std::uint64_t session) {
   const auto now = std::chrono::steady_clock::now();
   std::chrono::milliseconds pause = kFirstSilence;
