@@ -87,7 +87,7 @@ class Channel {
   ///
   /// Closing what comes from another process may take as long as that process likes: a socket waits for its linger
   /// time. So nothing is closed here. The caller ends `received`, which may have descriptors also after an error, and
-  /// this connection, in which they may still be, where nobody waits for it: Disposal.
+  /// this connection, in which they may still be, where no call waits for it: Disposal.
   std::errc receive(std::optional<Received>& received, std::size_t most_files = kMostMessageFds);
   /// The other end sees the end of the connection, as after the end of this object, which may come later.
   void shut();

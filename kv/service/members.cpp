@@ -133,7 +133,7 @@ Members::~Members() {
   disposal_.take(std::move(listener_));
 }
 
-// The other member sees the end at once, and what it has sent is closed where nobody waits.
+// The other member sees the end at once, and what it has sent is closed where no call waits.
 
 void Members::end(Channel channel) noexcept {
   channel.shut();

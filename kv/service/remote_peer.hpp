@@ -88,7 +88,7 @@ class RemotePeer {
   [[nodiscard]] std::int32_t status() const { return -ended_.load(std::memory_order_acquire); }
   /// Whether calls may ask it.
   [[nodiscard]] bool is_proved() const { return proved_.load(std::memory_order_acquire); }
-  /// Sends a request whose answer proves it; nobody waits for that.
+  /// Sends a request whose answer proves it; no call waits for that.
   void probe();
   /// A block that it said to have, and that could not be read.
   void note_refusal() { add(refusals_); }
