@@ -97,7 +97,7 @@ void for_each_member(int epoll, Use use, int depth = 0) {
   std::size_t kept = 0;  // the begin of a line
   for (ssize_t got = 0; file >= 0 && (got = ::read(file, part.data() + kept, part.size() - kept)) > 0;) {
     const std::string_view text(part.data(), kept + static_cast<std::size_t>(got));
-    const auto whole = text.rfind('\n') + 1;  // 0 if there is none
+    const auto whole = text.rfind('\n') + 1;  // 0: no line ends here
     for_each_line(text.substr(0, whole), [&](int fd) {
       if (depth < kDeepest && !is_socket(fd)) {
         for_each_member(fd, use, depth + 1);

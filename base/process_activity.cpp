@@ -76,7 +76,7 @@ std::optional<Threads> threads_of(pid_t process) {
   return all;
 }
 
-/// Field `number` of what is behind the name, where the state is field 3: proc(5). 0 if there is none.
+/// Field `number` of what is behind the name, where the state is field 3: proc(5). 0: no such field.
 std::uint64_t field_of(std::string_view behind, int number) {
   for (int field = 3; field < number && !behind.empty(); ++field) {
     behind.remove_prefix(std::min(behind.find(' '), behind.size() - 1) + 1);
