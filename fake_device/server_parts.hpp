@@ -6,7 +6,6 @@
 #include <concepts>
 #include <list>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -156,17 +155,18 @@ class PortPool {
   /// The lowest free port that is `good`, or if none is, the lowest free one.
   template <std::predicate<unsigned> Good>
   std::optional<unsigned> take(Good good) {
-    const auto places = std::views::iota(0U, static_cast<unsigned>(taken_.size()));
-    const auto free = [this](unsigned place) { return !taken_[place]; };
-    auto found = std::ranges::find_if(places, [&](unsigned place) { return free(place) && good(first_ + place); });
-    if (found == places.end()) {
-      found = std::ranges::find_if(places, free);
+    std::optional<unsigned> chosen;
+    // From the highest down: the lowest of each kind is the last one that is chosen.
+    for (unsigned place = static_cast<unsigned>(taken_.size()); place-- > 0;) {
+      const unsigned port = first_ + place;
+      if (!taken_[place] && (!chosen || good(port) || !good(*chosen))) {
+        chosen = port;
+      }
     }
-    if (found == places.end()) {
-      return std::nullopt;
+    if (chosen) {
+      taken_[*chosen - first_] = true;
     }
-    taken_[*found] = true;
-    return first_ + *found;
+    return chosen;
   }
   void release(unsigned port) { taken_[port - first_] = false; }
   [[nodiscard]] std::size_t size() const { return taken_.size(); }
