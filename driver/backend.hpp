@@ -129,8 +129,8 @@ class Backend {
       declare_lost(loss());  // a signal handler could not
     } else if (::poll(&event, 1, 0) > 0 && event.revents != 0) {
       const Loss seen = loss_seen();
-      if (farewell_ && seen == Loss::kWanted) {
-        std::call_once(parting_, farewell_);
+      if (seen == Loss::kWanted) {
+        say_farewell();
       }
       declare_lost(seen);
     }
@@ -163,8 +163,18 @@ class Backend {
   virtual void on_loss() {}
 
  private:
+  /// A second caller waits until it is done. If it throws, the next one tries again. Not by std::call_once(): based on
+  /// pthread_once() it may leave the next caller waiting for ever, as ThreadSanitizer's does.
+  void say_farewell() {
+    const std::lock_guard lock(farewell_mutex_);
+    if (farewell_) {
+      farewell_();
+      farewell_ = nullptr;
+    }
+  }
+
+  std::mutex farewell_mutex_;  // guards farewell_
   std::function<void()> farewell_;
-  std::once_flag parting_;  // a second caller waits until it is done
   // Relaxed: nothing else is published by them.
   std::atomic<Loss> loss_{Loss::kNone};
   std::atomic<bool> told_{false};  // on_loss() has been called, or never will be

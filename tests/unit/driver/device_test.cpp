@@ -389,9 +389,6 @@ TEST_F(DeviceTest, IsGivenBackToTheKernelWithoutACall) {
 }
 
 TEST_F(DeviceTest, IsGivenBackToTheKernelOnceThereIsMemory) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "does not end under ThreadSanitizer, for a reason that is not known";
-#endif
   open();
   handle_ = device_->alloc(12, 0).value();
   state_->loss_seen = Loss::kWanted;
