@@ -62,7 +62,7 @@ class FdSet {
 
 constinit FdSet private_fds;
 constinit FdSet private_epolls;
-constinit std::atomic<int> dead_fd{-1};  // no event ever comes from it
+constinit std::atomic<int> dead_fd{-1};  // no event ever comes from it; -1: there is none
 /// Held over a fork, and while a descriptor is closed: between its removal and its end it may not be inherited.
 constinit std::mutex changes;
 
@@ -113,10 +113,17 @@ void for_each_member(int epoll, Use use, int depth = 0) {
   }
 }
 
+/// Puts a descriptor from which no event ever comes in the place of `fd`, or at least closes that.
 void replace(int fd) {
-  const int dead = dead_fd.load(std::memory_order_relaxed);
-  if (dead < 0 || ::dup3(dead, fd, O_CLOEXEC) < 0) {
-    ::close(fd);
+  if (::dup3(dead_fd.load(std::memory_order_relaxed), fd, O_CLOEXEC) >= 0) {
+    return;
+  }
+  // There was no descriptor left when the first private one was made. Now there is the place of this one.
+  ::close(fd);
+  const int fresh = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fresh >= 0 && fresh != fd) {
+    ::dup3(fresh, fd, O_CLOEXEC);
+    ::close(fresh);
   }
 }
 
@@ -144,17 +151,22 @@ void install_handlers() {
 
 }  // namespace
 
-PrivateFd::PrivateFd(int fd) noexcept : fd_(fd) {
+void keep_private(int fd) noexcept {
   if (fd >= 0) {
     install_handlers();
     private_fds.add(fd);
   }
 }
 
+std::unique_lock<std::mutex> before_close(int fd) noexcept {
+  std::unique_lock lock(changes);
+  private_fds.remove(fd);
+  return lock;
+}
+
 void PrivateFd::reset() noexcept {
   if (const int fd = std::exchange(fd_, -1); fd >= 0) {
-    const std::lock_guard lock(changes);
-    private_fds.remove(fd);
+    const auto no_fork = before_close(fd);
     ::close(fd);
   }
 }

@@ -3,17 +3,24 @@
 // alive to the other end after its death, for as long as the child lives.
 #pragma once
 
+#include <mutex>
 #include <utility>
 
 #include "base/fd.hpp"
 
 namespace base {
 
+/// From now on a forked child gets a dead descriptor of this number, until before_close(). For owners other than
+/// PrivateFd.
+void keep_private(int fd) noexcept;
+/// What comes before the end of a descriptor, private or not. While the result lives, this process does not fork.
+[[nodiscard]] std::unique_lock<std::mutex> before_close(int fd) noexcept;
+
 /// A UniqueFd of which a forked child gets a dead descriptor under the same number. Numbers of 2^20 and more are not
 /// replaced. Used by one thread at a time; all may fork.
 class PrivateFd {
  public:
-  explicit PrivateFd(int fd = -1) noexcept;
+  explicit PrivateFd(int fd = -1) noexcept : fd_(fd) { keep_private(fd); }
   explicit PrivateFd(UniqueFd fd) noexcept : PrivateFd(fd.release()) {}
   PrivateFd(const PrivateFd&) = delete;
   PrivateFd& operator=(const PrivateFd&) = delete;

@@ -146,7 +146,7 @@ Result<void> VfioGroupBackend::open_device(const PciSysfs& sysfs, const VfioNode
                      : error == EACCES ? token_advice(sysfs, nodes)
                                        : "is the device bound to vfio-pci?");
   }
-  return set_up(SystemFd(system(), fd, DescriptorEntry(fd)), tried);
+  return set_up(SystemFd::of_device(system(), fd), tried);
 }
 
 void VfioGroupBackend::on_loss() {

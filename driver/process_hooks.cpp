@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/process_hooks.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -36,10 +33,7 @@ struct Place {
 };
 
 // A signal handler has no arguments of ours, so this is the one place for them.
-constexpr std::size_t kDescriptors = 2 * MemoryEntry::kMost;
 constinit std::array<Place, MemoryEntry::kMost> places;
-constinit std::array<std::atomic<int>, kDescriptors> descriptors;  // the number and 1; 0: free
-constinit std::atomic<int> dead_descriptor{-1};                    // no event ever comes from it; -1: there is none
 struct sigaction handler_before;
 constinit bool handler_is_there = false;    // with `changes`
 constinit std::size_t device_memories = 0;  // with `changes`
@@ -101,27 +95,8 @@ void in_parent() {
   changes.unlock();
 }
 
-/// Puts a descriptor from which no event ever comes in the place of `number`, or at least closes that.
-void make_dead(int number) {
-  if (::dup3(dead_descriptor.load(std::memory_order_relaxed), number, O_CLOEXEC) >= 0) {
-    return;
-  }
-  // There was no descriptor left when the first device was opened. Now there is the place of this one.
-  ::close(number);
-  const int fresh = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fresh >= 0 && fresh != number) {
-    ::dup3(fresh, number, O_CLOEXEC);
-    ::close(fresh);
-  }
-}
-
 void in_child() {
   ForkMutex::free_all();
-  for (auto& entry : descriptors) {
-    if (const int number = entry.load(std::memory_order_relaxed); number != 0) {
-      make_dead(number - 1);
-    }
-  }
   for (Place& place : places) {
     std::byte* const begin = place.begin.load(std::memory_order_acquire);
     if (begin == nullptr) {
@@ -135,10 +110,7 @@ void in_child() {
 
 void handle_forks() {
   static std::once_flag once;
-  std::call_once(once, [] {
-    dead_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    ::pthread_atfork(before_fork, in_parent, in_child);
-  });
+  std::call_once(once, [] { ::pthread_atfork(before_fork, in_parent, in_child); });
 }
 
 /// REQUIRES: `changes` is held.
@@ -192,26 +164,6 @@ ForkMutex::~ForkMutex() {
 void ForkMutex::free_all() {
   for (ForkMutex* mutex = first_mutex; mutex != nullptr; mutex = mutex->next_) {
     new (&mutex->mutex_) std::mutex;  // one that is locked by a thread that is not here cannot be destroyed
-  }
-}
-
-DescriptorEntry::DescriptorEntry(int fd) {
-  if (fd < 0) {
-    return;
-  }
-  handle_forks();
-  for (std::size_t i = 0; i < kDescriptors; ++i) {
-    int free = 0;
-    if (descriptors[i].compare_exchange_strong(free, fd + 1, std::memory_order_relaxed)) {
-      place_ = static_cast<int>(i);
-      return;
-    }
-  }
-}
-
-DescriptorEntry::~DescriptorEntry() {
-  if (place_ != kNone) {
-    descriptors[static_cast<std::size_t>(place_)].store(0, std::memory_order_relaxed);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process's handlers of SIGBUS and of fork() know: the memory of devices, and the descriptors that keep a port
-// alive. That of SIGBUS is there while a device's memory is mapped; that of fork() is installed once and stays.
+// What the process's handlers of SIGBUS and of fork() know: the memory of devices, and mutexes. That of SIGBUS is there
+// while a device's memory is mapped; that of fork() is installed once and stays.
 #pragma once
 
 #include <cstddef>
@@ -33,27 +33,6 @@ class ForkMutex {
   std::mutex mutex_;
   ForkMutex* previous_ = nullptr;  // in the list of all
   ForkMutex* next_;
-};
-
-/// A descriptor of an open device, as long as the object lives. A forked child gets a dead descriptor of the same
-/// number: otherwise it would keep the port of a parent that has died. Movable.
-class DescriptorEntry {
- public:
-  DescriptorEntry() = default;
-  /// If the table is full, the descriptor is not known.
-  explicit DescriptorEntry(int fd);
-  DescriptorEntry(const DescriptorEntry&) = delete;
-  DescriptorEntry& operator=(const DescriptorEntry&) = delete;
-  DescriptorEntry(DescriptorEntry&& other) noexcept : place_(std::exchange(other.place_, kNone)) {}
-  DescriptorEntry& operator=(DescriptorEntry&& other) noexcept {
-    std::swap(place_, other.place_);
-    return *this;
-  }
-  ~DescriptorEntry();
-
- private:
-  static constexpr int kNone = -1;
-  int place_ = kNone;
 };
 
 /// Mapped memory, as long as the object lives. In a forked child ordinary memory takes its place, and the device is

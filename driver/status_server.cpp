@@ -99,11 +99,7 @@ std::unique_ptr<StatusServer> StatusServer::start(Device& device, const std::str
 }
 
 StatusServer::StatusServer(Device& device, UniqueFd listener, UniqueFd wake)
-    : device_(device),
-      fork_(forks()),
-      listener_(std::move(listener)),
-      wake_(std::move(wake)),
-      listener_entry_(listener_.get()) {}
+    : device_(device), fork_(forks()), listener_(std::move(listener)), wake_(std::move(wake)) {}
 
 StatusServer::~StatusServer() {
   if (thread_ == pthread_t{} || fork_ != forks()) {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/fd.hpp"
-#include "driver/process_hooks.hpp"
+#include "base/private_fd.hpp"
 #include "driver/result.hpp"
 
 namespace gba {
@@ -43,9 +43,8 @@ class StatusServer {
 
   Device& device_;
   const unsigned fork_;  // forks() of the process that the thread is in
-  base::UniqueFd listener_;
+  base::PrivateFd listener_;
   base::UniqueFd wake_;
-  DescriptorEntry listener_entry_;
   std::atomic<bool> ending_{false};
   pthread_t thread_{};
 };

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/mapping.hpp"
-#include "driver/process_hooks.hpp"
+#include "base/private_fd.hpp"
 #include "driver/result.hpp"
 
 namespace gba {
@@ -52,22 +52,23 @@ Result<base::Mapping> map_shared(int fd, std::uint64_t offset, std::size_t size,
 class SystemFd {
  public:
   SystemFd() = default;
-  /// `entry`: of a descriptor that keeps a device open.
-  SystemFd(SystemCalls& system, int fd, DescriptorEntry entry = {}) noexcept
-      : system_(&system), fd_(fd), entry_(std::move(entry)) {}
+  SystemFd(SystemCalls& system, int fd) noexcept : system_(&system), fd_(fd) {}
+  /// One that keeps a device open: a forked child gets a dead descriptor of its number.
+  static SystemFd of_device(SystemCalls& system, int fd) noexcept {
+    base::keep_private(fd);
+    return {system, fd};
+  }
   SystemFd(const SystemFd&) = delete;
   SystemFd& operator=(const SystemFd&) = delete;
-  SystemFd(SystemFd&& other) noexcept
-      : system_(other.system_), fd_(std::exchange(other.fd_, -1)), entry_(std::move(other.entry_)) {}
+  SystemFd(SystemFd&& other) noexcept : system_(other.system_), fd_(std::exchange(other.fd_, -1)) {}
   SystemFd& operator=(SystemFd&& other) noexcept {
     std::swap(system_, other.system_);
     std::swap(fd_, other.fd_);
-    std::swap(entry_, other.entry_);
     return *this;
   }
   ~SystemFd() {
     if (fd_ >= 0) {
-      entry_ = {};  // first: the number may be another file's at once
+      const auto no_fork = base::before_close(fd_);
       system_->close(fd_);
     }
   }
@@ -78,7 +79,6 @@ class SystemFd {
  private:
   SystemCalls* system_ = nullptr;
   int fd_ = -1;
-  DescriptorEntry entry_;
 };
 
 }  // namespace gba

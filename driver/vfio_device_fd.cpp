@@ -131,7 +131,7 @@ Result<SystemFd> VfioDeviceFd::open_node(SystemCalls& system, const std::string&
                                          const std::string& if_missing) {
   const int fd = system.open(node.c_str(), O_RDWR | O_CLOEXEC);
   if (fd >= 0) {
-    return SystemFd(system, fd, DescriptorEntry(fd));
+    return SystemFd::of_device(system, fd);
   }
   const int error = errno;
   const std::string call = fmt::format("open {}", node);

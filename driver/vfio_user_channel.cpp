@@ -121,7 +121,7 @@ Result<void> check_version(const std::string& peer, const Result<Reply>& reply) 
 }  // namespace
 
 VfioUserChannel::VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
-    : socket_(std::move(socket)), entry_(socket_.get()), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
+    : socket_(std::move(socket)), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
 
 void VfioUserChannel::shut_down(Loss why) {
   broken_.store(why, std::memory_order_relaxed);

@@ -109,8 +109,7 @@ class VfioUserChannel {
                          std::span<const int> fds);
   Error break_with(const Error& cause, vfio_user_command command);
 
-  const base::UniqueFd socket_;
-  const DescriptorEntry entry_;  // behind socket_, so that it goes first
+  const base::PrivateFd socket_;
   const std::string peer_;
   const std::chrono::nanoseconds reply_timeout_;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that had no descriptor left when it opened its first device: what the library needs for forks is made once,
-// so this has an entry of its own.
+// A process that had no descriptor left when it made its first private one: what forks need is made once, so this has
+// an entry of its own.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "base/fd.hpp"
-#include "driver/process_hooks.hpp"
+#include "base/private_fd.hpp"
 
-namespace gba::test {
 namespace {
 
 /// All descriptors that this process may have are open, as long as it lives.
@@ -38,23 +38,22 @@ class NoneLeft {
   std::vector<base::UniqueFd> taken_;
 };
 
-TEST(NoDescriptor, AForkedChildKeepsNoPortNevertheless) {
+TEST(NoDescriptor, AForkedChildKeepsNoPrivateOneNevertheless) {
   std::array<int, 2> ends{-1, -1};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const base::UniqueFd reading(ends[0]);
-  base::UniqueFd port(ends[1]);
-  DescriptorEntry entry;
+  base::UniqueFd writing(ends[1]);
+  base::PrivateFd mine;
   {
     const NoneLeft none;
-    entry = DescriptorEntry(port.get());
+    mine = base::PrivateFd(std::move(writing));
   }
   const pid_t child = ::fork();
   if (child == 0) {
     ::pause();
     ::_exit(0);
   }
-  entry = DescriptorEntry();
-  port = base::UniqueFd();
+  mine.reset();
   char byte = 0;
   EXPECT_EQ(::read(reading.get(), &byte, 1), 0) << "the child has the other end";
   ::kill(child, SIGKILL);
@@ -62,4 +61,3 @@ TEST(NoDescriptor, AForkedChildKeepsNoPortNevertheless) {
 }
 
 }  // namespace
-}  // namespace gba::test
