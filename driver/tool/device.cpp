@@ -73,4 +73,13 @@ int report(const Invocation& invocation, const Failure& failure) {
   return failure.code;
 }
 
+std::function<int()> on_device(const Invocation& invocation, std::uint32_t flags,
+                               std::function<int(gba_device* device, const gba_device_info& info)> use) {
+  return [&invocation, flags, use = std::move(use)] {
+    const auto device = open_device(invocation.device, flags);
+    const auto info = device ? info_of(device->get()) : Result<gba_device_info>(device.error());
+    return info ? use(device->get(), *info) : report(invocation, info.error());
+  };
+}
+
 }  // namespace tool

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,6 +56,10 @@ Json to_json(const gba_device_counters& counters);
 
 /// Prints it, on standard output if JSON was asked for, and returns the exit code.
 int report(const Invocation& invocation, const Failure& failure);
+/// A subcommand that opens the device with these `flags` of gba_open_options, and gives the exit code of `use`.
+/// `invocation` outlives it.
+std::function<int()> on_device(const Invocation& invocation, std::uint32_t flags,
+                               std::function<int(gba_device* device, const gba_device_info& info)> use);
 
 /// A group with one member, enabled and joined. Freed with the object, or by end().
 class PrivateGroup {

@@ -35,32 +35,25 @@ Result<GroupLimit> set_limit(gba_device* device, const gba_device_info& info, st
   return now;
 }
 
-int limit(const Invocation& invocation, const LimitArguments& arguments) {
-  const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
-  if (!device) {
-    return report(invocation, device.error());
-  }
-  const auto facts = info_of(device->get());
-  if (!facts) {
-    return report(invocation, facts.error());
-  }
-  const std::string path = static_cast<const char*>(facts->path);
-  auto found = group_limit_of(device->get(), *facts);
+int limit(const Invocation& invocation, const LimitArguments& arguments, gba_device* device,
+          const gba_device_info& info) {
+  const std::string path = static_cast<const char*>(info.path);
+  auto found = group_limit_of(device, info);
   if (found && found->most == 0) {
     return report(invocation, {-EOPNOTSUPP, fmt::format("gba: {}: this device does not limit the groups of a port (its "
                                                         "registers have an earlier version)",
                                                         path)});
   }
   if (found && arguments.groups != 0) {
-    found = set_limit(device->get(), *facts, arguments.groups);
+    found = set_limit(device, info, arguments.groups);
   }
   if (!found) {
     return report(invocation, found.error());
   }
   if (invocation.json) {
-    print_json(Json{{"device", path}, {"group_limit", found->most}, {"groups", facts->groups}});
+    print_json(Json{{"device", path}, {"group_limit", found->most}, {"groups", info.groups}});
   } else {
-    print_text(fmt::format("{}: a port may have {} of the {} groups\n", path, found->most, facts->groups));
+    print_text(fmt::format("{}: a port may have {} of the {} groups\n", path, found->most, info.groups));
   }
   return kDone;
 }
@@ -69,9 +62,11 @@ int limit(const Invocation& invocation, const LimitArguments& arguments) {
 
 void declare_limit(CLI::App& app, Invocation& invocation) {
   const auto arguments = std::make_shared<LimitArguments>();
-  auto command =
-      declare(app, invocation, "limit", "how many groups a port may have; sets it, through the privileged port",
-              [&invocation, arguments] { return limit(invocation, *arguments); });
+  auto command = declare(
+      app, invocation, "limit", "how many groups a port may have; sets it, through the privileged port",
+      on_device(invocation, GBA_OPEN_FATAL, [&invocation, arguments](gba_device* device, const gba_device_info& info) {
+        return limit(invocation, *arguments, device, info);
+      }));
   take_device(command, invocation);
   command.number("--groups", arguments->groups, 1, GBA_CAPS_GROUPS_MASK, "set it to this many");
 }

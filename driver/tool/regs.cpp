@@ -199,30 +199,23 @@ int write_all(const Invocation& invocation, const RegsArguments& arguments, gba_
   return kDone;
 }
 
-int regs(const Invocation& invocation, const RegsArguments& arguments) {
-  const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
-  if (!device) {
-    return report(invocation, device.error());
-  }
-  const auto info = info_of(device->get());
-  if (!info) {
-    return report(invocation, info.error());
-  }
+int regs(const Invocation& invocation, const RegsArguments& arguments, gba_device* device,
+         const gba_device_info& info) {
   for (const std::uint32_t group : arguments.groups) {
-    if (group >= info->groups) {
+    if (group >= info.groups) {
       return report(
           invocation,
-          {-EINVAL, fmt::format("gba: --group {}: the device has groups 0 to {}", group, info->groups - 1), kUsage});
+          {-EINVAL, fmt::format("gba: --group {}: the device has groups 0 to {}", group, info.groups - 1), kUsage});
     }
   }
   if (!arguments.writes.empty()) {
-    return write_all(invocation, arguments, device->get(), *info);
+    return write_all(invocation, arguments, device, info);
   }
-  const auto blocks = read_blocks(device->get(), *info, arguments.groups);
+  const auto blocks = read_blocks(device, info, arguments.groups);
   if (!blocks) {
     return report(invocation, blocks.error());
   }
-  print_blocks(invocation, *info, *blocks);
+  print_blocks(invocation, info, *blocks);
   return kDone;
 }
 
@@ -230,8 +223,11 @@ int regs(const Invocation& invocation, const RegsArguments& arguments) {
 
 void declare_regs(CLI::App& app, Invocation& invocation) {
   const auto arguments = std::make_shared<RegsArguments>();
-  auto command = declare(app, invocation, "regs", "the registers of a device, with their fields and meanings",
-                         [&invocation, arguments] { return regs(invocation, *arguments); });
+  auto command = declare(
+      app, invocation, "regs", "the registers of a device, with their fields and meanings",
+      on_device(invocation, GBA_OPEN_FATAL, [&invocation, arguments](gba_device* device, const gba_device_info& info) {
+        return regs(invocation, *arguments, device, info);
+      }));
   take_device(command, invocation);
   command.list("--group", arguments->groups,
                "the registers of this group (default: of the device, and of groups in use)", "N");

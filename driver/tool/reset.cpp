@@ -12,16 +12,8 @@
 namespace tool {
 namespace {
 
-int reset(const Invocation& invocation, bool confirmed) {
-  const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
-  if (!device) {
-    return report(invocation, device.error());
-  }
-  const auto facts = info_of(device->get());
-  if (!facts) {
-    return report(invocation, facts.error());
-  }
-  const std::string path = static_cast<const char*>(facts->path);
+int reset(const Invocation& invocation, bool confirmed, gba_device* device, const gba_device_info& info) {
+  const std::string path = static_cast<const char*>(info.path);
   if (!confirmed) {
     return report(
         invocation,
@@ -32,7 +24,7 @@ int reset(const Invocation& invocation, bool confirmed) {
              path),
          kUsage});
   }
-  if (const int error = gba_device_reset(device->get()); error != 0) {
+  if (const int error = gba_device_reset(device); error != 0) {
     return report(invocation, {error, gba_error_text()});
   }
   if (invocation.json) {
@@ -47,8 +39,11 @@ int reset(const Invocation& invocation, bool confirmed) {
 
 void declare_reset(CLI::App& app, Invocation& invocation) {
   const auto confirmed = std::make_shared<bool>(false);
-  auto command = declare(app, invocation, "reset", "reset the whole device, through its privileged port",
-                         [&invocation, confirmed] { return reset(invocation, *confirmed); });
+  auto command = declare(
+      app, invocation, "reset", "reset the whole device, through its privileged port",
+      on_device(invocation, GBA_OPEN_FATAL, [&invocation, confirmed](gba_device* device, const gba_device_info& info) {
+        return reset(invocation, *confirmed, device, info);
+      }));
   take_device(command, invocation);
   command.flag("--yes", *confirmed, "yes, end all barriers of all ports");
 }
