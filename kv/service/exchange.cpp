@@ -51,7 +51,7 @@ Result<void> check_descriptors() {
   return {};
 }
 
-Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Members::Region> regions) {
+Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Readers::Region> regions) {
   for (auto& [number, region] : regions) {
     if (auto added = readers.add_region(number, std::move(region.file), region.range); !added) {
       return added;
@@ -152,7 +152,7 @@ Result<void> Exchange::connect(const NetworkSettings& settings) {
   {
     // Before readers come. No region comes or goes meanwhile; later ones are register_memory()'s.
     const std::lock_guard lock(mutex_);
-    auto ready = add_regions((*opened)->readers(), members_->regions());
+    auto ready = add_regions((*opened)->readers(), members_->readers().regions());
     ready = ready ? (*opened)->listen(settings.place) : ready;
     if (!ready) {
       return problem(ready.error().code,
@@ -220,7 +220,7 @@ void copy_counters(const Counters& counters, shmemx_exchange_stats_t& stats) {
 void Exchange::stats(shmemx_exchange_stats_t& stats) const {
   stats = {};
   stats.members = static_cast<std::uint64_t>(members({}));
-  stats.readers = members_->reader_count() + (remote() != nullptr ? remote()->readers().count() : 0);
+  stats.readers = members_->readers().count() + (remote() != nullptr ? remote()->readers().count() : 0);
   stats.seat = members_->seat();
   stats.id = id_;
   {

@@ -84,10 +84,10 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
     }
   }
   try {
-    members_->add_region(number, std::move(file), range);
+    members_->readers().add_region(number, std::move(file), range);
     regions_.emplace(number, std::move(region));
   } catch (const std::bad_alloc&) {
-    members_->remove_region(number);
+    members_->readers().remove_region(number);
     if (remote() != nullptr) {
       remote()->readers().remove_region(number);
     }
@@ -106,7 +106,7 @@ Result<void> Exchange::unregister_memory(std::uint32_t region) {
     return problem(std::errc::device_or_resource_busy,
                    fmt::format("blocks of region {} are published; withdraw them first", region));
   }
-  members_->remove_region(region);
+  members_->readers().remove_region(region);
   if (remote() != nullptr) {
     remote()->readers().remove_region(region);
   }
@@ -142,7 +142,7 @@ int Exchange::publish(std::span<shmemx_exchange_entry_t> entries) {
 }
 
 bool Exchange::is_leased(std::uint32_t slot, std::uint32_t now) const {
-  return members_->is_leased(slot, now) || (remote() != nullptr && remote()->readers().is_leased(slot, now));
+  return members_->readers().is_leased(slot, now) || (remote() != nullptr && remote()->readers().is_leased(slot, now));
 }
 
 bool Exchange::remove_withdrawn(const DirectoryWriter::Withdrawn& withdrawn) {

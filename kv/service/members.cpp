@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/service/members.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <functional>
@@ -18,8 +16,6 @@
 namespace shmem::exchange {
 namespace {
 
-/// Connections to this member: one of each other member, and a few that have not said hello.
-constexpr std::size_t kMostReaders = kMostMembers + 16;
 /// Between attempts at what has failed: a member with too many waiting, no descriptors left.
 constexpr std::chrono::milliseconds kPause{200};
 /// Members with other versions that a member warns of.
@@ -38,8 +34,8 @@ class Members::Events {
     waiting_.reserve(peers_ + kMostMembers);
     add(members.wake_.get(), POLLIN);
     add(members.pause_ ? -1 : members.listener_.fd(), POLLIN);
-    for (const auto& reader : members.readers_) {
-      add(reader->channel.fd(), POLLIN);
+    for (std::size_t i = 0; i < members.readers_.size(); ++i) {
+      add(members.readers_.fd(i), POLLIN);
     }
     // Also without events, poll() tells of the end of a connection.
     const short of_files = members.starved_ ? 0 : POLLIN;
@@ -109,7 +105,8 @@ Members::Members(std::string exchange, const Self& self, Listener listener, base
       self_(self),
       listener_(std::move(listener)),
       wake_(std::move(wake)),
-      counters_(counters) {}
+      counters_(counters),
+      readers_(self, disposal_) {}
 
 Members::~Members() {
   stop_.store(true, std::memory_order_relaxed);
@@ -124,9 +121,6 @@ Members::~Members() {
   }
   for (auto& offer : pending_) {
     end(std::move(offer));
-  }
-  for (auto& reader : readers_) {
-    end(std::move(reader));
   }
   // Connections that wait there may have messages with descriptors.
   listener_.shut();
@@ -143,19 +137,6 @@ void Members::end(Channel channel) noexcept {
 void Members::end(Offer offer) noexcept {
   offer.channel.shut();
   disposal_.take(std::move(offer));
-}
-
-void Members::end(std::unique_ptr<Reader> reader) noexcept {
-  reader->channel.shut();
-  disposal_.take(std::move(reader));
-}
-
-Message Members::message(Kind kind, std::uint32_t number) const {
-  Message message;
-  message.kind = kind;
-  message.member = self_.id;
-  message.number = number;
-  return message;
 }
 
 void Members::run() {
@@ -246,7 +227,7 @@ bool Members::try_to_attach(std::uint32_t seat) {
     end(*std::move(channel));
     return true;
   }
-  if (channel->send(message(Kind::kHello, this->seat())) == std::errc{}) {
+  if (channel->send(self_.message(Kind::kHello, this->seat())) == std::errc{}) {
     pending_.push_back({.channel = *std::move(channel), .seat = seat});
   } else {
     end(*std::move(channel));
@@ -392,12 +373,10 @@ void Members::accept() {
       break;
     }
     came = true;
-    const bool is_ours = channel->is_our_user();
-    const std::lock_guard lock(readers_mutex_);
-    if (is_ours && make_room()) {
-      readers_.push_back(std::make_unique<Reader>(Reader{*std::move(channel), nullptr}));
-    } else {
+    if (!channel->is_our_user()) {
       end(*std::move(channel));
+      ++refused;
+    } else if (!readers_.add(*std::move(channel))) {
       ++refused;
     }
   }
@@ -406,120 +385,19 @@ void Members::accept() {
   pause_ = !came || disposal_.is_behind();
 }
 
-/// REQUIRES: readers_mutex_. Those that connect and say nothing give way, the oldest first.
-bool Members::make_room() {
-  if (readers_.size() < kMostReaders) {
-    return true;
-  }
-  const auto silent =
-      std::find_if(readers_.begin(), readers_.end(), [](const auto& reader) { return reader->board == nullptr; });
-  if (silent == readers_.end()) {
-    return false;
-  }
-  end(std::move(*silent));
-  readers_.erase(silent);
-  return true;
-}
-
 void Members::read_readers(const Events& events) {
-  const std::lock_guard lock(readers_mutex_);
   for (std::size_t i = events.readers(); i-- > 0;) {
-    if (events.of_reader(i) && !answer(*readers_[i])) {
-      end(std::move(readers_[i]));  // its leases end
-      readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!events.of_reader(i)) {
+      continue;
+    }
+    const Readers::Said said = readers_.read(i);
+    if (said.seat && *said.seat < kMostMembers) {
+      wanted_[*said.seat] = true;  // a member that has come after this one, which it wants to know
+    }
+    if (said.refusal != std::errc{}) {
+      note_refusal(said.refusal, said.pid, std::nullopt);
     }
   }
-}
-
-/// False: the connection is over.
-bool Members::answer(Reader& reader) try {
-  std::optional<Received> received;
-  const auto error = reader.channel.receive(received, 0);  // a reader has nothing to share
-  if (error == std::errc{} && !received) {
-    return true;
-  }
-  if (error == std::errc{} && received->message.kind == Kind::kHello && reader.board == nullptr) {
-    if (const std::uint32_t seat = received->message.number; seat < kMostMembers) {
-      wanted_[seat] = true;  // a member that has come after this one, which it wants to know
-    }
-    return welcome(reader);
-  }
-  note_refusal(error, reader.channel.peer(), std::nullopt);
-  if (error == std::errc::protocol_not_supported) {
-    reader.channel.send(message(Kind::kGone, 0));  // whatever it says there: its version tells the other member
-  }
-  return false;
-} catch (const std::bad_alloc&) {
-  return false;  // it connects again
-}
-
-bool Members::welcome(Reader& reader) {
-  auto board = LeaseBoard::create(self_.quota);
-  if (!board) {
-    return false;
-  }
-  reader.board = std::make_unique<LeaseBoard>(*std::move(board));
-  Message answer = message(Kind::kWelcome, self_.slots);
-  answer.quota = self_.quota;
-  answer.lease_ms = self_.lease_ms;
-  const std::array<int, 2> files{self_.directory, reader.board->file()};
-  // The regions come first, so that a reader that has the directory has the memory of every block in it.
-  const bool sent = std::all_of(regions_.begin(), regions_.end(),
-                                [&](const auto& region) { return send_region(reader, region.first, region.second); }) &&
-                    reader.channel.send(answer, files) == std::errc{};
-  reader.board->handed_over();
-  return sent;
-}
-
-bool Members::send_region(Reader& reader, std::uint32_t number, const Region& region) {
-  Message news = message(Kind::kRegion, number);
-  news.offset = region.range.offset;
-  news.bytes = region.range.bytes;
-  const int file = region.file.get();
-  return reader.channel.send(news, {&file, 1}) == std::errc{};
-}
-
-// A reader that does not take its messages loses the connection, by which it notices; its end is seen here as well.
-
-void Members::add_region(std::uint32_t number, base::UniqueFd file, const Range& range) {
-  const std::lock_guard lock(readers_mutex_);
-  const Region& region = regions_[number] = {std::move(file), range};
-  for (const auto& reader : readers_) {
-    if (reader->board != nullptr && !send_region(*reader, number, region)) {
-      ::shutdown(reader->channel.fd(), SHUT_RDWR);
-    }
-  }
-}
-
-void Members::remove_region(std::uint32_t number) {
-  const std::lock_guard lock(readers_mutex_);
-  regions_.erase(number);
-  for (const auto& reader : readers_) {
-    if (reader->board != nullptr && reader->channel.send(message(Kind::kGone, number)) != std::errc{}) {
-      ::shutdown(reader->channel.fd(), SHUT_RDWR);
-    }
-  }
-}
-
-std::map<std::uint32_t, Members::Region> Members::regions() const {
-  const std::lock_guard lock(readers_mutex_);
-  std::map<std::uint32_t, Region> copies;
-  for (const auto& [number, region] : regions_) {
-    copies[number] = {base::UniqueFd(::fcntl(region.file.get(), F_DUPFD_CLOEXEC, 0)), region.range};
-  }
-  return copies;
-}
-
-bool Members::is_leased(std::uint32_t slot, std::uint32_t now) const {
-  const std::lock_guard lock(readers_mutex_);
-  return std::any_of(readers_.begin(), readers_.end(),
-                     [&](const auto& reader) { return reader->board != nullptr && reader->board->has(slot, now); });
-}
-
-std::size_t Members::reader_count() const {
-  const std::lock_guard lock(readers_mutex_);
-  return static_cast<std::size_t>(
-      std::count_if(readers_.begin(), readers_.end(), [](const auto& reader) { return reader->board != nullptr; }));
 }
 
 }  // namespace shmem::exchange

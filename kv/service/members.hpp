@@ -8,7 +8,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,22 +18,12 @@
 #include "base/disposal.hpp"
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
-#include "kv/service/leases.hpp"
-#include "kv/service/memory.hpp"
 #include "kv/service/peer.hpp"
+#include "kv/service/readers.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {
-
-/// What a member tells each reader.
-struct Self {
-  std::uint64_t id = 0;
-  int directory = -1;  // its file
-  std::uint32_t slots = 0;
-  std::uint32_t quota = 0;
-  std::uint32_t lease_ms = 0;
-};
 
 using PeerList = std::vector<std::shared_ptr<Peer>>;
 /// A list that does not change any more: readers look through it without a lock.
@@ -61,22 +50,9 @@ class Members {
   ~Members();
 
   [[nodiscard]] std::uint32_t seat() const { return listener_.seat(); }
-  [[nodiscard]] std::size_t reader_count() const;
-
-  // As the owner of blocks.
-  /// Readers, also later ones, get the file, which this owns from now on.
-  void add_region(std::uint32_t region, base::UniqueFd file, const Range& range);
-  void remove_region(std::uint32_t region);
-  struct Region {
-    base::UniqueFd file;
-    Range range;
-  };
-  /// Duplicates of the files.
-  [[nodiscard]] std::map<std::uint32_t, Region> regions() const;
-  /// A reader has a lease of this slot.
-  [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
-
-  // As a reader.
+  /// The members that read from this one.
+  [[nodiscard]] Readers& readers() { return readers_; }
+  [[nodiscard]] const Readers& readers() const { return readers_; }
   /// Those that there are at the moment, by seat.
   [[nodiscard]] Peers peers() const {
     const std::lock_guard lock(peers_mutex_);
@@ -84,11 +60,6 @@ class Members {
   }
 
  private:
-  /// A member that reads from this one; until it has said hello, nothing but a connection.
-  struct Reader {
-    Channel channel;
-    std::unique_ptr<LeaseBoard> board;
-  };
   class Events;
 
   Members(std::string exchange, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters);
@@ -106,16 +77,10 @@ class Members {
   void read_pending(const Events& events);
   void read_readers(const Events& events);
   void accept();
-  bool make_room();
-  bool answer(Reader& reader);
-  bool welcome(Reader& reader);
   void end(Channel channel) noexcept;
   void end(Offer offer) noexcept;
-  void end(std::unique_ptr<Reader> reader) noexcept;
-  bool send_region(Reader& reader, std::uint32_t number, const Region& region);
   void set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer);
   void note_refusal(std::errc error, pid_t pid, std::optional<std::uint32_t> seat);
-  [[nodiscard]] Message message(Kind kind, std::uint32_t number) const;
 
   const std::string exchange_;
   const Self self_;
@@ -124,11 +89,8 @@ class Members {
   Counters& counters_;
   std::atomic<bool> stop_{false};
 
-  mutable std::mutex readers_mutex_;  // for the two below
-  std::vector<std::unique_ptr<Reader>> readers_;
-  std::map<std::uint32_t, Region> regions_;
-
-  Disposal disposal_;               // has what members have sent; before all that has peers
+  Disposal disposal_;  // has what members have sent; before all that has peers or readers
+  Readers readers_;
   mutable std::mutex peers_mutex_;  // for the next
   Peers peers_ = std::make_shared<const PeerList>();
 
