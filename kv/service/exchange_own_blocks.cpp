@@ -79,6 +79,9 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
   void* const address = make ? region.made.data() : memory.address;
   if (remote() != nullptr) {
     base::UniqueFd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) {
+      return problem(static_cast<std::errc>(errno), "cannot duplicate the file of a region");
+    }
     if (auto added = remote()->readers().add_region(number, std::move(copy), range); !added) {
       return problem(added.error().code, added.error().text);
     }

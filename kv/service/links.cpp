@@ -290,8 +290,8 @@ void Links::try_places() {
     }
     const bool may = count(true, true) + count(true, false) < kMostLinks;
     if (auto connection = may ? Connection::connect(place.endpoint, now + kGreetingLimit) : nullptr) {
-      place.is_busy = true;
       connections_.push_back(std::move(connection));
+      place.is_busy = true;
     } else {
       place.was_tried = true;
       place.next = now + kLongestRetry;

@@ -8,11 +8,41 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 
 #include "kv/service/directory_reader.hpp"
 #include "kv/service/directory_writer.hpp"
+
+namespace {
+
+/// So many allocations of this thread succeed, then one fails; below 0: all succeed.
+thread_local int until_failure = -1;
+
+}  // namespace
+
+// For the whole program.
+// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  const bool fails = until_failure >= 0 && until_failure-- == 0;
+  void* const memory = fails ? nullptr : std::malloc(size);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+// GoogleTest calls it, and a sanitizer's own would hand out memory that the delete below must not free.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return std::malloc(size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+// NOLINTEND(cppcoreguidelines-owning-memory)
 
 namespace {
 
@@ -82,6 +112,31 @@ TEST(ExchangeDirectory, RefusesWhatDoesNotFit) {
   EXPECT_EQ(pair.writer.publish(key_from("b"), {1, 0, 1, 0}), std::errc{});
   EXPECT_EQ(pair.writer.publish(key_from("c"), {1, 0, 1, 0}), std::errc::no_space_on_device);
   EXPECT_FALSE(pair.writer.withdraw(key_from("c")));
+}
+
+/// An entry is published and counted, or neither.
+TEST(ExchangeDirectory, PublishesNothingForWhichThereIsNoMemory) {
+  bool fails = true;
+  for (int number = 0; fails; ++number) {
+    SCOPED_TRACE(number);
+    Pair pair(4);
+    try {
+      until_failure = number;
+      EXPECT_EQ(pair.writer.publish(key_from("a"), {7, 0, 8, 0}), std::errc{});
+      fails = until_failure < 0;
+    } catch (const std::bad_alloc&) {
+    }
+    until_failure = -1;
+    Found found;
+    EXPECT_EQ(pair.reader.find(key_from("a"), 0, found), fails ? Outcome::kMissing : Outcome::kFound);
+    EXPECT_EQ(pair.writer.uses(7), !fails);
+    EXPECT_EQ(pair.writer.blocks(), fails ? 0U : 1U);
+    EXPECT_EQ(pair.writer.publish(key_from("b"), {7, 0, 8, 0}), std::errc{});
+    const auto withdrawn = pair.writer.withdraw(key_from("b"));
+    ASSERT_TRUE(withdrawn);
+    pair.writer.remove(*withdrawn);
+    EXPECT_EQ(pair.writer.uses(7), !fails) << "only the other one is left";
+  }
 }
 
 TEST(ExchangeDirectory, AWithdrawnEntryIsStaleAlsoWhenItsSlotIsUsedAgain) {

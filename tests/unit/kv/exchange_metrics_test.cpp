@@ -2,9 +2,12 @@
 // Metrics of exchanges: the format, the numbers, and clients that are slow or hostile.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "kv/service/metrics.hpp"
+#include "tests/support/network.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 #include "tests/unit/kv/http_client.hpp"
 #include "tests/unit/kv/open_metrics.hpp"
@@ -106,6 +109,23 @@ class ExchangeMetricsPage : public testing::Test {
   std::unique_ptr<Member> owner_, reader_;
   std::uint64_t port_ = 0;
 };
+
+/// ThreadSanitizer sees what the thread that answers reads, and open() writes meanwhile.
+TEST_F(ExchangeMetricsPage, IsThereWhileAnExchangeIsBeingOpened) {
+  const std::string port = std::to_string(test_support::free_loopback_port());
+  std::atomic<bool> answered{false};
+  std::thread client([&] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!answered && std::chrono::steady_clock::now() < end) {
+      answered = !ask(std::stoul(port), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").empty();
+    }
+  });
+  Options options;
+  options.metrics = port.c_str();
+  const Member member(exchange_name(298), options);
+  client.join();
+  EXPECT_TRUE(answered);
+}
 
 TEST_F(ExchangeMetricsPage, CountsWhatWasPulledAndWhatFailed) {
   pull_times(7);

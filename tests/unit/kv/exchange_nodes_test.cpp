@@ -450,6 +450,19 @@ TEST_F(ExchangeNodes, WithoutDescriptorsConnectFailsAndCanBeRepeated) {
   EXPECT_EQ(other->stats().members, 1U);
 }
 
+TEST_F(ExchangeNodes, MemoryThatCannotBeSharedIsNotRegistered) {
+  const auto member = connected_member(exchange_name(17), "node 1");
+  shmemx_memory_t memory{.address = nullptr, .bytes = 4096, .fd = -1, .offset = 0};
+  std::uint32_t region = 0;
+  {
+    const exchange_test::FewDescriptors few(1);  // for this member, and not for readers on other nodes
+    EXPECT_EQ(shmemx_exchange_register(member->get(), &memory, &region), -EMFILE) << shmemx_error_text();
+    EXPECT_EQ(memory.address, nullptr) << "there is no such memory any more";
+  }
+  EXPECT_EQ(shmemx_exchange_register(member->get(), &memory, &region), 0) << shmemx_error_text();
+  EXPECT_NE(memory.address, nullptr);
+}
+
 TEST(ExchangeNodesAbsent, SaysThatUcxIsMissing) {
   if (KV_WITH_UCX) {
     return;  // not skipped: the other tests run then

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -128,6 +130,47 @@ TEST(ExchangeRemoteLimits, BlocksOfAnySizeHaveADeadline) {
   std::array<std::int32_t, 3> statuses{};
   RemotePull(shared, blocks, destinations.data(), statuses.data()).finish();
   EXPECT_EQ(statuses, (std::array<std::int32_t, 3>{-ETIMEDOUT, -ETIMEDOUT, -ETIMEDOUT})) << "it has been silent";
+}
+
+/// Pulls from a member to which requests are sent as long as there is memory.
+class ShortPulls : public testing::Test {
+ protected:
+  RemotePull pull() { return {peer_, blocks_, destinations_.data(), statuses_.data()}; }
+
+  bool has_memory_ = true;
+  const std::shared_ptr<RemotePeer> peer_ = std::make_shared<RemotePeer>(
+      RemotePeer::Identity{.member = 1, .seat = 64, .slots = 8, .requests = 1}, kLimit,
+      [this](const PortMessage& /*message*/) {
+        if (!has_memory_) {
+          throw std::bad_alloc();
+        }
+      },
+      [] {});
+  // For more requests than are under way at a time.
+  const std::vector<Block> blocks_ = std::vector<Block>(
+      4 * kMostPullItems,
+      {.member = 1, .epoch = 2, .bytes = 1, .layout = 0, .seat = 64, .slot = 0, .lease = 0, .status = 0});
+  std::byte room_{};
+  std::vector<void*> destinations_ = std::vector<void*>(blocks_.size(), &room_);
+  std::vector<std::int32_t> statuses_ = std::vector<std::int32_t>(blocks_.size());
+};
+
+TEST_F(ShortPulls, ARequestWithoutMemoryTakesNoTurn) {
+  has_memory_ = false;
+  for (std::uint32_t i = 0; i < 2 * kMostPullRequests; ++i) {
+    EXPECT_THROW(static_cast<void>(pull()), std::bad_alloc);
+  }
+  for (std::uint32_t i = 0; i < kMostPullRequests; ++i) {
+    EXPECT_TRUE(peer_->try_turn()) << i;
+  }
+}
+
+TEST_F(ShortPulls, TheEndOfAPullNeedsNoMemory) {
+  {
+    const RemotePull under_way = pull();
+    has_memory_ = false;
+  }
+  EXPECT_EQ(peer_->status(), -ETIMEDOUT) << "it has waited for what was under way";
 }
 
 /// An owner of a block of a page, and a reader that asks for it.
