@@ -24,20 +24,20 @@ Outcome run_exit(bool several_nodes, const Words& arguments) {
   return run_pes(2, "off", several_nodes ? on_nodes("% 2", command) : command, kNetwork, Seconds{60});
 }
 
-bool has_no_network(const Outcome& job) {
-  return job.output.find("install UCX") != std::string::npos;
-}
-
-class Exit : public TestWithParam<std::tuple<Nodes, const char*>> {};
+class Exit : public TestWithParam<std::tuple<Nodes, const char*>> {
+ protected:
+  void SetUp() override {
+    if (std::get<Nodes>(GetParam()).several && !has_network()) {
+      GTEST_SKIP() << kNoNetwork;
+    }
+  }
+};
 
 TEST_P(Exit, EndsTheJobWithItsStatus) {
   const auto& [nodes, way] = GetParam();
   for (int i = 0; i < repeats(3, 100); ++i) {
     for (const int status : {3, 1}) {
       const auto job = run_exit(nodes.several, {"exit", way, std::to_string(status)});
-      if (has_no_network(job)) {
-        GTEST_SKIP() << job.output;
-      }
       ASSERT_EQ(job.exit.code, status) << job.output;
       EXPECT_THAT(job.output,
                   ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) exited with status " + std::to_string(status)));
@@ -53,9 +53,6 @@ class ExitInWork : public Exit {};
 TEST_P(ExitInWork, WithStatus0IsNoOrderlyEnd) {
   const auto& [nodes, way] = GetParam();
   const auto job = run_exit(nodes.several, {"exit", way, "0"});
-  if (has_no_network(job)) {
-    GTEST_SKIP() << job.output;
-  }
   EXPECT_EQ(job.exit.code, 1) << job.output;
   EXPECT_THAT(job.output, Not(HasSubstr("terminate called")));
   EXPECT_THAT(job.output, HasSubstr("PE 1"));
@@ -64,11 +61,11 @@ TEST_P(ExitInWork, WithStatus0IsNoOrderlyEnd) {
 class ExitOfAll : public TestWithParam<Nodes> {};
 
 TEST_P(ExitOfAll, WithStatus0BesideThreadsIsAnOrderlyEnd) {
+  if (GetParam().several && !has_network()) {
+    GTEST_SKIP() << kNoNetwork;
+  }
   for (int i = 0; i < repeats(5, 100); ++i) {
     const auto job = run_exit(GetParam().several, {"exit_all"});
-    if (has_no_network(job)) {
-      GTEST_SKIP() << job.output;
-    }
     ASSERT_EQ(job.exit.code, 0) << job.output;
     EXPECT_EQ(job.output, "");
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/job.hpp"
 
+#include <dlfcn.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <stdexcept>
 
@@ -35,6 +38,19 @@ void FakeDevice::kill() {
   if (!process_->wait(Seconds{20})) {
     throw std::runtime_error("gba-fake-device has not ended");
   }
+}
+
+bool has_network() {
+  if (!TESTS_WITH_UCX) {
+    return false;
+  }
+  // In a process of its own, since the library changes the one that loads it.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL) != nullptr ? 0 : 1);
+  }
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
 }
 
 std::vector<std::string> oshrun(int pes, const std::string& gba, std::vector<std::string> command) {

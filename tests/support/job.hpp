@@ -43,6 +43,11 @@ class FakeDevice {
 /// The command line of a job: oshrun -n pes [--gba device] program arguments...
 std::vector<std::string> oshrun(int pes, const std::string& gba, std::vector<std::string> command);
 
+/// Whether PEs of one job can be on several nodes here: libshmem was built with UCX, which this machine has.
+bool has_network();
+inline constexpr const char* kNoNetwork =
+    "no job on several nodes here: libshmem was built without UCX, or UCX is not installed";
+
 /// The sum of the numbers after each `label` in the output.
 unsigned long long sum_of(const std::string& output, const std::string& label);
 

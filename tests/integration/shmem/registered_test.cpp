@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that a program has already, as symmetric memory: on one node and on several.
-#include <dlfcn.h>
-
 #include "tests/support/pe.hpp"
 
 namespace {
@@ -9,24 +7,12 @@ namespace {
 using namespace test_support;
 using namespace testing;
 
-bool has_network() {
-#ifdef SHMEM_HAS_UCX
-  void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr) {
-    dlclose(library);
-  }
-  return library != nullptr;
-#else
-  return false;
-#endif
-}
-
 constexpr Seconds kLimit{60};
 
 /// A node for every `pes_a_node` PEs.
 void expect_clean_on_nodes(int pes, int pes_a_node, const std::string& kind) {
   if (!has_network()) {
-    GTEST_SKIP() << "libshmem was built without UCX, or it is not installed";
+    GTEST_SKIP() << kNoNetwork;
   }
   const auto node = "/ " + std::to_string(pes_a_node);
   run_clean(pes, "off", on_nodes(node, {"shmem_pes", "registered", kind, "nodes"}), {}, kLimit);
