@@ -16,6 +16,18 @@ namespace {
 using group_tags::kMail;
 using group_tags::kNotice;
 
+/// Sends that are not over, cancelled in the end: UCX reads what is sent until then. Needs no memory.
+struct Sends {
+  Network& network;
+  std::vector<std::uint64_t>& requests;
+  ~Sends() {
+    for (const std::uint64_t request : requests) {
+      network.cancel(request);
+    }
+    requests.clear();
+  }
+};
+
 constexpr TagPattern kAnyNotice{kNotice, kNotice | kMail};
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
 constexpr std::chrono::milliseconds kLimit{200};
@@ -40,17 +52,19 @@ void Notices::send(const Error& error) {
   take();
   Text text{};
   (first_ >= 0 ? why_ : error.text).copy(text.data(), text.size());
-  std::vector<std::uint64_t> requests;
+  const Sends sends{network_, requests_};
   for (int member = 0; member < static_cast<int>(gone_.size()); ++member) {
     if (member == me_ || network_.has_lost(member)) {
       continue;
     }
     if (const auto request = network_.start_send(member, tag_of(me_), text.data(), text.size())) {
-      requests.push_back(*request);
+      requests_.push_back(*request);
     }
   }
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
-  for (const std::uint64_t request : requests) {
+  while (!requests_.empty()) {
+    const std::uint64_t request = requests_.back();
+    requests_.pop_back();
     const std::chrono::nanoseconds left = deadline - std::chrono::steady_clock::now();
     // A member that does not take it is gone, or finds out as said above.
     static_cast<void>(network_.wait(request, std::max(left, std::chrono::nanoseconds(0))));

@@ -25,7 +25,9 @@ class Notices {
  public:
   /// `network` outlives this, and was made with interrupts().
   Notices(Network& network, int me, int members)
-      : network_(network), me_(me), gone_(static_cast<std::size_t>(members), false) {}
+      : network_(network), me_(me), gone_(static_cast<std::size_t>(members), false) {
+    requests_.reserve(static_cast<std::size_t>(members));
+  }
 
   /// NetworkSettings::interrupts for a group: a notice of any member ends the waits of collective calls.
   static std::optional<TagPattern> interrupts(std::uint64_t tag);
@@ -52,6 +54,7 @@ class Notices {
   int first_ = -1;          // of them
   std::string why_;         // the first one did so; cut after 500 bytes
   bool sent_ = false;
+  std::vector<std::uint64_t> requests_;  // of send(), with room for all members: it may be short of memory
 };
 
 }  // namespace shmem

@@ -18,7 +18,9 @@ std::string text_of(int pe, bool sent) {
 
 void Messages::give_up() {
   for (const Message& message : under_way_) {
-    network_.cancel(message.request);
+    if (message.request) {
+      network_.cancel(*message.request);
+    }
   }
   under_way_.clear();
 }
@@ -30,24 +32,28 @@ Error Messages::fail_all(const Message& message, const Error& error) {
   return *failed_;
 }
 
-void Messages::begin(const Result<std::uint64_t>& request, int pe, bool sent) {
-  if (request) {
-    under_way_.push_back({.request = *request, .pe = pe, .sent = sent});
-  } else {
-    fail_all({.request = 0, .pe = pe, .sent = sent}, request.error());
+template <typename Start>
+void Messages::begin(int pe, bool sent, Start start) {
+  if (failed_) {
+    return;
   }
+  under_way_.push_back({.request = {}, .pe = pe, .sent = sent});  // first: no request is lost for want of memory
+  const Result<std::uint64_t> request = start();
+  if (request) {
+    under_way_.back().request = *request;
+    return;
+  }
+  const Message message = under_way_.back();
+  under_way_.pop_back();
+  fail_all(message, request.error());
 }
 
 void Messages::send(int pe, const void* from, std::size_t bytes) {
-  if (!failed_) {
-    begin(network_.start_send(pe, tag_, from, bytes), pe, true);
-  }
+  begin(pe, true, [&] { return network_.start_send(pe, tag_, from, bytes); });
 }
 
 void Messages::receive(int pe, void* to, std::size_t bytes) {
-  if (!failed_) {
-    begin(network_.start_receive(pe, tag_, to, bytes), pe, false);
-  }
+  begin(pe, false, [&] { return network_.start_receive(pe, tag_, to, bytes); });
 }
 
 Result<void> Messages::wait_first() {
@@ -61,7 +67,7 @@ Result<void> Messages::wait_first() {
   if (deadline_) {
     limit = std::max(*deadline_ - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));
   }
-  const auto ok = network_.wait(message.request, limit);
+  const auto ok = network_.wait(*message.request, limit);
   return ok ? ok : fail_all(message, ok.error());
 }
 
@@ -77,7 +83,7 @@ Result<void> Messages::wait(std::size_t left) {
 Result<bool> Messages::test() {
   while (!under_way_.empty()) {
     const Message message = under_way_.front();
-    const auto done = network_.test(message.request);
+    const auto done = network_.test(*message.request);
     if (done && !*done) {
       return false;
     }

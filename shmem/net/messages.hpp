@@ -46,11 +46,12 @@ class Messages {
 
  private:
   struct Message {
-    std::uint64_t request;
+    std::optional<std::uint64_t> request;  // none: not begun
     int pe;
     bool sent;
   };
-  void begin(const Result<std::uint64_t>& request, int pe, bool sent);
+  template <typename Start>
+  void begin(int pe, bool sent, Start start);
   Error fail_all(const Message& message, const Error& error);
   void give_up();
 

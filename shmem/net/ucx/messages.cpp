@@ -3,10 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 namespace shmem {
 namespace {
 
 constexpr std::uint64_t kAllTagBits = UcxMessages::kTags - 1;
+
+Error unknown(std::uint64_t number) {
+  return fail(std::errc::invalid_argument, fmt::format("shmem: there is no send or receive with number {}", number));
+}
 
 }  // namespace
 
@@ -63,9 +69,8 @@ Result<std::uint64_t> UcxMessages::start(bool receive, int pe, const TagPattern&
   void* request = call_ucx(message, memory);
   if (UCS_PTR_IS_ERR(request)) {
     const auto status = UCS_PTR_STATUS(request);
-    auto error = peers_.error(*message.peer, status, op_of(message));
     give_back(message);
-    return error;
+    return peers_.error(*message.peer, status, op_of(message));
   }
   message.request = request;
   if (request == nullptr) {
@@ -124,7 +129,7 @@ void UcxMessages::give_back(Message& message) {
   messages_.give_back(message);
 }
 
-Result<UcxMessages::Message*> UcxMessages::find(std::uint64_t number) {
+UcxMessages::Message* UcxMessages::find(std::uint64_t number) {
   const auto held = peers_.lock();
   const std::size_t name = number & 0xffffffff;
   if (name != 0 && name <= messages_.all().size()) {
@@ -133,20 +138,32 @@ Result<UcxMessages::Message*> UcxMessages::find(std::uint64_t number) {
       return &message;
     }
   }
-  return fail(std::errc::invalid_argument, fmt::format("shmem: there is no send or receive with number {}", number));
+  return nullptr;
+}
+
+/// As the policy says. It is stopped if it is not done.
+std::errc UcxMessages::wait_or_stop(Message& message, std::optional<std::chrono::nanoseconds> limit) {
+  try {
+    const auto waited = wait_policy_.wait([&message] { return is_done(message); }, message.peer, limit,
+                                          [&] { return is_interrupted(message); });
+    if (waited != std::errc{}) {
+      stop(message);
+    }
+    return waited;
+  } catch (const std::bad_alloc&) {
+    stop(message);
+    release(message);
+    throw;
+  }
 }
 
 Result<void> UcxMessages::wait(std::uint64_t number, std::optional<std::chrono::nanoseconds> limit) {
-  const auto found = find(number);
-  if (!found) {
-    return found.error();
+  Message* const found = find(number);
+  if (found == nullptr) {
+    return unknown(number);
   }
-  Message& message = **found;
-  const auto waited = wait_policy_.wait([&message] { return is_done(message); }, message.peer, limit,
-                                        [&] { return is_interrupted(message); });
-  if (waited != std::errc{}) {
-    stop(message);
-  }
+  Message& message = *found;
+  const auto waited = wait_or_stop(message, limit);
   // The message may have arrived at the last moment.
   if (waited == std::errc{} || (is_done(message) && message.status == UCS_OK)) {
     auto result = outcome(message);
@@ -160,11 +177,11 @@ Result<void> UcxMessages::wait(std::uint64_t number, std::optional<std::chrono::
 }
 
 Result<bool> UcxMessages::test(std::uint64_t number) {
-  const auto found = find(number);
-  if (!found) {
-    return found.error();
+  Message* const found = find(number);
+  if (found == nullptr) {
+    return unknown(number);
   }
-  Message& message = **found;
+  Message& message = *found;
   worker_.progress();
   if (!is_done(message)) {
     const bool interrupted = is_interrupted(message);
@@ -189,14 +206,14 @@ Result<bool> UcxMessages::test(std::uint64_t number) {
 }
 
 void UcxMessages::cancel(std::uint64_t number) {
-  const auto found = find(number);
-  if (!found) {
+  Message* const found = find(number);
+  if (found == nullptr) {
     return;
   }
-  if (!is_done(**found)) {
-    stop(**found);
+  if (!is_done(*found)) {
+    stop(*found);
   }
-  release(**found);
+  release(*found);
 }
 
 bool UcxMessages::has_come(const TagPattern& pattern) const {

@@ -78,7 +78,9 @@ class UcxMessages {
   Message& take();
   void give_back(Message& message);
 
-  Result<Message*> find(std::uint64_t number);
+  /// nullptr: there is none.
+  Message* find(std::uint64_t number);
+  std::errc wait_or_stop(Message& message, std::optional<std::chrono::nanoseconds> limit);
   [[nodiscard]] bool is_interrupted(const Message& message) const;
   Result<void> outcome(const Message& message) const;
   /// Its number is invalid from now on.

@@ -29,6 +29,7 @@ UcxPeers::UcxPeers(UcxWorker& worker, std::vector<PeAddress> addresses, const Ne
       names_(settings.names),
       me_(me),
       peers_(addresses_.size()) {
+  connected_.reserve(peers_.size());  // so that no endpoint is lost for want of memory
   for (std::size_t pe = 0; pe < peers_.size(); ++pe) {
     peers_[pe].pe = static_cast<int>(pe);
     peers_[pe].all = this;
@@ -205,31 +206,29 @@ UcxPeers::~UcxPeers() {
     const std::unique_ptr<const Places> ended(places.exchange(nullptr, std::memory_order_acquire));
   }
   const UcxCalls& calls = worker_.calls();
-  std::vector<void*> closing;
+  const auto destroy = [&calls](ucp_rkey_h key) {
+    if (key != nullptr) {
+      calls.rkey_destroy(key);
+    }
+  };
   for (UcxPeer* peer : connected_) {
-    std::vector<ucp_rkey_h> keys(peer->keys.begin(), peer->keys.end());
-    keys.insert(keys.end(), peer->registered_keys.begin(), peer->registered_keys.end());
-    for (ucp_rkey_h key : keys) {
-      if (key != nullptr) {
-        calls.rkey_destroy(key);
-      }
-    }
-    if (peer->closed) {
-      continue;
-    }
-    void* request = close(*peer, peer->lost.load(std::memory_order_acquire) != nullptr);
-    if (UCS_PTR_IS_PTR(request)) {
-      closing.push_back(request);
+    std::for_each(peer->keys.begin(), peer->keys.end(), destroy);
+    std::for_each(peer->registered_keys.begin(), peer->registered_keys.end(), destroy);
+    if (!peer->closed) {
+      peer->closing = close(*peer, peer->lost.load(std::memory_order_acquire) != nullptr);
     }
   }
   const auto deadline = Clock::now() + kCloseLimit;
-  for (void* request : closing) {
-    while (calls.request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline) {
+  for (UcxPeer* peer : connected_) {
+    if (!UCS_PTR_IS_PTR(peer->closing)) {
+      continue;
+    }
+    while (calls.request_check_status(peer->closing) == UCS_INPROGRESS && Clock::now() < deadline) {
       if (!worker_.progress()) {
         worker_.sleep(std::chrono::milliseconds{1});
       }
     }
-    calls.request_free(request);
+    calls.request_free(peer->closing);
   }
 }
 

@@ -34,6 +34,7 @@ struct UcxPeer {
   std::uint64_t flushed = 0;
   std::uint16_t requests = 0;  // Request::sequence of the next one to it
   bool closed = false;
+  void* closing = nullptr;  // UCX's request, at the end of all
   /// Why it is lost, or nullptr. The text is never freed. Written by UCX's callback in any thread that makes progress.
   std::atomic<const char*> lost{nullptr};
 };

@@ -99,8 +99,8 @@ std::vector<std::string> transports_of(const UcxCalls& calls, ucp_context_h cont
   }
   calls.context_print_info(context, stream);
   std::fclose(stream);  // NOLINT(cppcoreguidelines-owning-memory): open_memstream()'s, as is the text
+  const std::unique_ptr<char, decltype(&std::free)> owner(text, &std::free);
   std::istringstream lines(text);
-  std::free(text);  // NOLINT(cppcoreguidelines-owning-memory)
   std::vector<std::string> names;
   for (std::string line; std::getline(lines, line);) {
     const auto slash = line.rfind('/');

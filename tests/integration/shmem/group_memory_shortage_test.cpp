@@ -3,10 +3,12 @@
 // timeout.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
 #include "tests/integration/shmem/group_checks.hpp"
+#include "tests/support/job.hpp"
 
 namespace {
 
@@ -59,6 +61,9 @@ constexpr std::uint64_t kLimit = 20'000'000'000;
 
 /// A call of both ranks; of rank 0 an allocation fails.
 using Call = std::function<int(shmemx_group_t* group, int rank)>;
+/// Where the ranks are: run_ranks().
+using Hosts = std::vector<const char*>;
+const Hosts kNodes{"kiwi", "lemon"};
 
 /// What a rank finds wrong in its call.
 std::string problem_of(int error, int rank, std::chrono::steady_clock::duration took) {
@@ -71,41 +76,45 @@ std::string problem_of(int error, int rank, std::chrono::steady_clock::duration 
 }
 
 /// The allocation with this number fails. False: the call makes fewer.
-bool run_short(const Call& call, long number, bool stays) {
+bool run_short(const Call& call, const Hosts& hosts, long number, bool stays) {
   const SharedCount reached;
   const SharedCount over;
-  const std::string bad = run_ranks(2, [&](shmemx_group_t* group, int rank, int size) -> std::string {
-    std::string wrong = check_kind(group, SHMEMX_GROUP_ALLREDUCE, rank, size, 8, 0);
-    stays_short = stays;
-    until_failure = number;
-    const auto began = std::chrono::steady_clock::now();
-    counts = rank == 0;
-    int error = call(group, rank);
-    counts = false;
-    if (error == -ENOMEM && rank == 0) {
-      error = call(group, rank);  // goes on, or fails for good
-    }
-    wrong += problem_of(error, rank, std::chrono::steady_clock::now() - began);
-    if (failures != 0) {
-      reached.add();
-    }
-    over.add();
-    // A rank that leaves ends the call of the other one.
-    for (const auto end = began + std::chrono::seconds(30); over.get() < 2 && std::chrono::steady_clock::now() < end;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return wrong;
-  });
+  const std::string bad = run_ranks(
+      2,
+      [&](shmemx_group_t* group, int rank, int size) -> std::string {
+        std::string wrong = check_kind(group, SHMEMX_GROUP_ALLREDUCE, rank, size, 8, 0);
+        stays_short = stays;
+        until_failure = number;
+        const auto began = std::chrono::steady_clock::now();
+        counts = rank == 0;
+        int error = call(group, rank);
+        counts = false;
+        if (error == -ENOMEM && rank == 0) {
+          error = call(group, rank);  // goes on, or fails for good
+        }
+        wrong += problem_of(error, rank, std::chrono::steady_clock::now() - began);
+        if (failures != 0) {
+          reached.add();
+        }
+        over.add();
+        // A rank that leaves ends the call of the other one.
+        for (const auto end = began + std::chrono::seconds(30);
+             over.get() < 2 && std::chrono::steady_clock::now() < end;) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return wrong;
+      },
+      hosts);
   EXPECT_EQ("", bad) << "allocation " << number << (stays ? " and all later ones" : "");
   return reached.get() != 0;
 }
 
 /// Each allocation in turn.
-void expect_errors(const Call& call) {
+void expect_errors(const Call& call, const Hosts& hosts = {}) {
   constexpr long kMost = 60;
   for (const bool stays : {false, true}) {
     long number = 0;
-    while (number < kMost && run_short(call, number, stays) && !testing::Test::HasFailure()) {
+    while (number < kMost && run_short(call, hosts, number, stays) && !testing::Test::HasFailure()) {
       ++number;
     }
     EXPECT_GT(number, 0);
@@ -143,17 +152,107 @@ int allreduce(shmemx_group_t* group, std::size_t bytes) {
   return shmemx_group_run(group, &call);
 }
 
+int send(shmemx_group_t* group, int rank) {
+  return message(group, rank, 0, 100, 3);
+}
+int receive(shmemx_group_t* group, int rank) {
+  return message(group, rank, 1, 300'000, 3);
+}
+int small_allreduce(shmemx_group_t* group, int /*rank*/) {
+  return allreduce(group, 100);
+}
+int large_allreduce(shmemx_group_t* group, int /*rank*/) {
+  return allreduce(group, 3'000'000);
+}
+
 TEST(GroupMemoryShortage, SendingAMessage) {
-  expect_errors([](shmemx_group_t* group, int rank) { return message(group, rank, 0, 100, 3); });
+  expect_errors(send);
 }
 
 TEST(GroupMemoryShortage, ReceivingAMessage) {
-  expect_errors([](shmemx_group_t* group, int rank) { return message(group, rank, 1, 300'000, 3); });
+  expect_errors(receive);
 }
 
 TEST(GroupMemoryShortage, CollectiveCalls) {
-  expect_errors([](shmemx_group_t* group, int /*rank*/) { return allreduce(group, 100); });
-  expect_errors([](shmemx_group_t* group, int /*rank*/) { return allreduce(group, 3'000'000); });
+  expect_errors(small_allreduce);
+  expect_errors(large_allreduce);
+}
+
+class GroupMemoryShortageOnNodes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test_support::has_network()) {
+      GTEST_SKIP() << test_support::kNoNetwork;
+    }
+  }
+};
+
+TEST_F(GroupMemoryShortageOnNodes, SendingAMessage) {
+  expect_errors(send, kNodes);
+}
+
+TEST_F(GroupMemoryShortageOnNodes, ReceivingAMessage) {
+  expect_errors(receive, kNodes);
+}
+
+TEST_F(GroupMemoryShortageOnNodes, SmallCollectiveCalls) {
+  expect_errors(small_allreduce, kNodes);
+}
+
+TEST_F(GroupMemoryShortageOnNodes, LargeCollectiveCalls) {
+  expect_errors(large_allreduce, kNodes);
+}
+
+/// Of rank 0 the allocation with this number fails. Rank 1 is there as long as that takes. False: it makes fewer.
+bool create_short(long number, bool stays) {
+  SharedStore store;
+  const SharedCount reached;
+  const SharedCount over;
+  const std::string bad = run_ranks(
+      2,
+      [&](shmemx_group_t* /*first*/, int rank, int size) -> std::string {
+        std::thread end;
+        if (rank == 1) {
+          end = std::thread([&] {
+            while (over.get() == 0) {
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            ::_exit(0);
+          });
+        }
+        const shmemx_group_store_t calls = store.calls();
+        shmemx_group_t* group = nullptr;
+        stays_short = stays;
+        until_failure = number;
+        counts = rank == 0;
+        const int error = shmemx_group_create(&calls, rank, size, &group);
+        counts = false;
+        if (rank == 1) {
+          end.join();  // does not return
+        }
+        if (failures != 0) {
+          reached.add();
+        }
+        over.add();
+        const std::string text = shmemx_error_text();
+        shmemx_group_destroy(group);
+        return error == 0 || error == -ENOMEM ? "" : std::to_string(error) + ": " + text;
+      },
+      kNodes);
+  EXPECT_EQ("", bad) << "allocation " << number << (stays ? " and all later ones" : "");
+  return reached.get() != 0;
+}
+
+TEST_F(GroupMemoryShortageOnNodes, CreatingAGroup) {
+  constexpr long kEach = 40;  // of the first ones; then some
+  constexpr long kMost = 20'000;
+  for (const bool stays : {false, true}) {
+    long number = 0;
+    while (number < kMost && create_short(number, stays) && !HasFailure()) {
+      number += 1 + std::max(0L, number - kEach) / 8;
+    }
+    EXPECT_GT(number, 0);
+  }
 }
 
 TEST(GroupMemoryShortage, SymmetricMemory) {
