@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +17,7 @@
 #include "driver/mmio.hpp"
 #include "driver/system_calls.hpp"
 #include "driver/wait.hpp"
+#include "tests/support/many_processors.hpp"
 
 namespace gba {
 namespace {
@@ -126,9 +126,6 @@ TEST(SpinPolicy, DoesNotSpinOnTheOnlyProcessor) {
   EXPECT_EQ(spin_policy(1, 1).spins, 0U);
 }
 
-/// A kernel of a machine with so many processors, all of which this process may use; 0: the real one.
-std::size_t many_processors = 0;
-
 TEST(UsableProcessors, AreThoseOfThisProcess) {
   cpu_set_t set;
   ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
@@ -136,9 +133,9 @@ TEST(UsableProcessors, AreThoseOfThisProcess) {
 }
 
 TEST(UsableProcessors, MayBeMoreThanASetOfTheCLibraryHolds) {
-  many_processors = 4096;
+  test_support::many_processors = 4096;
   EXPECT_EQ(base::usable_processors(), 4096U);
-  many_processors = 0;
+  test_support::many_processors = 0;
 }
 
 TEST(SpinPolicy, SpinsBrieflyIfOversubscribed) {
@@ -149,22 +146,3 @@ TEST(SpinPolicy, SpinsBrieflyIfOversubscribed) {
 
 }  // namespace
 }  // namespace gba
-
-/// In place of the C library's.
-extern "C" int sched_getaffinity(pid_t process, std::size_t size, cpu_set_t* set) noexcept {
-  if (gba::many_processors == 0) {
-    const long bytes = ::syscall(SYS_sched_getaffinity, process, size, set);
-    if (bytes < 0) {
-      return -1;
-    }
-    std::memset(reinterpret_cast<char*>(set) + bytes, 0, size - static_cast<std::size_t>(bytes));
-    return 0;
-  }
-  if (size < gba::many_processors / 8) {
-    errno = EINVAL;
-    return -1;
-  }
-  std::memset(set, 0, size);
-  std::memset(set, 0xff, gba::many_processors / 8);
-  return 0;
-}

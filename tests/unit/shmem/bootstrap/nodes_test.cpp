@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shmem/bootstrap/bootstrap.hpp"
+#include "tests/support/many_processors.hpp"
 
 namespace shmem {
 namespace {
@@ -102,6 +103,13 @@ TEST(Nodes, TellTheFirstPeThatLocksNewMemory) {
   };
   EXPECT_EQ(first_of({kiwi, kiwi}), -1);
   EXPECT_EQ(first_of({kiwi, locking, kiwi, locking}), 1);
+}
+
+TEST(Nodes, MayHaveMoreProcessorsThanASetOfTheCLibraryHolds) {
+  test_support::many_processors = 4096;
+  const auto processors = node_identity().processors;
+  test_support::many_processors = 0;
+  EXPECT_THAT(processors, ::testing::Each(UINT64_MAX));
 }
 
 TEST(Nodes, ShareProcessorsWithOthersOfTheirKernel) {
