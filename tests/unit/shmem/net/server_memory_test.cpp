@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that has no memory for its answer to a request of another one.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+
+#include "tests/unit/shmem/network_processes.hpp"
+
+namespace {
+
+constinit std::atomic<bool> no_memory{false};
+constinit std::atomic<int> refusals{0};
+
+}  // namespace
+
+// For the whole program.
+// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* const memory = no_memory ? nullptr : std::malloc(size);
+  if (memory == nullptr) {
+    ++refusals;
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+// GoogleTest calls it, and a sanitizer's own would hand out memory that the delete below must not free.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return std::malloc(size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+// NOLINTEND(cppcoreguidelines-owning-memory)
+
+namespace shmem::testing {
+namespace {
+
+/// UCX calls the function that answers, and no exception may leave it: these frames are C's.
+TEST(ServerMemory, ARequestThatCannotBeAnsweredEndsNoProcess) {
+  if (!has_ucx()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
+  const auto results = with_network(
+      2,
+      [](NetworkPe& place) -> std::string {
+        if (place.pe == 0) {
+          std::array<std::byte, 64> got{};
+          return place.network->get(got.data(), heap_of(1, 0), got.size()) ? "it was answered" : "";
+        }
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        no_memory = true;
+        place.serve([end] { return refusals != 0 || std::chrono::steady_clock::now() > end; });
+        no_memory = false;
+        return refusals != 0 ? "" : "the answer needs no memory";
+      },
+      true, [](NetworkSettings& settings) { settings.limit = std::chrono::seconds(2); });
+  EXPECT_EQ(results, (std::vector<std::string>{"", ""}));
+}
+
+}  // namespace
+}  // namespace shmem::testing
