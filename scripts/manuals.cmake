@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Manual pages have no date and version in the sources. They get those of the release when they are installed.
+# Manual pages have no date and version in the sources. They get those of the release when they are installed. The build tree
+# has them, too: man -M build/manuals NAME.
 
 # gba_install_manuals(component folder page...)
 function(gba_install_manuals component folder)
@@ -12,8 +13,10 @@ function(gba_install_manuals component folder)
     if(dated STREQUAL text)
       message(FATAL_ERROR "${page} has no line .TH with an empty date and the name of a library")
     endif()
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/manuals/${file} CONTENT "${dated}" @ONLY)
+    string(REGEX REPLACE ".*[.]" "" section ${file})
+    set(dated_page ${PROJECT_BINARY_DIR}/manuals/man${section}/${file})
+    file(CONFIGURE OUTPUT ${dated_page} CONTENT "${dated}" @ONLY)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
-    gba_install(FILES ${PROJECT_BINARY_DIR}/manuals/${file} DESTINATION ${folder} COMPONENT ${component})
+    gba_install(FILES ${dated_page} DESTINATION ${folder} COMPONENT ${component})
   endforeach()
 endfunction()

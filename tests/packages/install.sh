@@ -77,6 +77,9 @@ undated="$(find "$moved/share/man" -type f -exec grep -LE "^\.TH [^ ]+ [1-9] \"[
 [[ -z "$undated" ]] || { echo "manuals without date or version: $undated" && exit 1; }
 echo "== tuners"
 SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
+for page in man1/oshrun.1 man3/shmem_putmem.3 man7/shmem.7; do
+  [[ -s "$build/manuals/$page" ]] || { echo "the build tree has no manual $page" && exit 1; }
+done
 SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
 [[ ! -e "$moved/bin/barrier_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
 echo "== documents"
