@@ -8,9 +8,9 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/install-deps.sh [--print] [GROUP...]
 
-Installs the packages of each GROUP (default: build) that are missing, with the names of Debian 12
-and 13. Prints the names first, and uses sudo if the caller is not root. Does nothing if all are
-installed.
+Installs the packages of each GROUP that are missing, with the names of Debian 12 and 13; by default
+build, options and demo, with which everything that README.md shows works, but for PyTorch: add torch.
+Prints the names first, and uses sudo if the caller is not root. Does nothing if all are installed.
 
   build     compiler, CMake and libraries, without which nothing can be built
   options   what adds an optional part: UCX, PMIx, Open MPI, MPICH, libmicrohttpd and Python
@@ -20,7 +20,7 @@ installed.
   lint      what the target lint uses
   arm64     what the build for arm64 and its tests use
   package   what scripts/package.sh uses besides build and options
-  torch     PyTorch, for the backend of torch.distributed; large
+  torch     PyTorch, for the backend of torch.distributed, and what build, options and demo have; large
 
   --print   prints the names of all packages of the groups, and installs nothing
 TEXT
@@ -47,7 +47,7 @@ packages_of() {
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo binutils dpkg-dev file rpm ;;
-    torch) echo libtorch-dev python3-torch ;;
+    torch) echo "$(packages_of build) $(packages_of options) $(packages_of demo)" libtorch-dev python3-torch ;;
   esac
 }
 
@@ -122,7 +122,7 @@ for argument in "$@"; do
     groups+=("$argument")
   fi
 done
-[[ ${#groups[@]} -gt 0 ]] || groups=(build)
+[[ ${#groups[@]} -gt 0 ]] || groups=(build options demo)
 if [[ -n "$print" ]]; then
   all_packages
   exit

@@ -96,6 +96,11 @@ TEST_F(InstallDeps, PrintsEachPackageOnce) {
             "libucx-dev pybind11-dev python3-dev python3-numpy\n");
 }
 
+TEST_F(InstallDeps, HasWhatReadmeNeedsWithoutAGroupAndPyTorchWithThat) {
+  EXPECT_EQ(packages({}), packages({"build", "options", "demo"}));
+  EXPECT_EQ(packages({"torch"}), test_support::replace_all(packages({}), "\n", " ") + "libtorch-dev python3-torch\n");
+}
+
 TEST_F(InstallDeps, TakesLibFuzzerOfTheReleasesClang) {
   programs_.add("dpkg-query", "exit 1");
   programs_.add("apt-cache", R"sh([[ "$*" == "show clang" ]] && echo "Depends: clang-19 (>= 19~)")sh");
