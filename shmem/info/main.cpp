@@ -6,6 +6,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "shmem/build_parts.hpp"
 #include "shmem/config/build.hpp"
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/options.hpp"
@@ -101,6 +102,9 @@ void print(const nlohmann::json& all) {
 nlohmann::json build_object() {
   nlohmann::json build = nlohmann::json::parse(shmem::build_json());
   build["libraries"] = {{"ucx", library_json(shmem_info::find_ucx())}, {"pmix", library_json(shmem_info::find_pmix())}};
+  for (const shmem::BuildPart& part : shmem::kBuildParts) {
+    build["parts"][part.name] = *part.left_out == '\0' ? "built" : part.left_out;
+  }
   return build;
 }
 
@@ -120,6 +124,10 @@ void print_build() {
   }
   print_library("UCX here", shmem_info::find_ucx());
   print_library("PMIx here", shmem_info::find_pmix());
+  for (const shmem::BuildPart& part : shmem::kBuildParts) {
+    const bool built = *part.left_out == '\0';
+    std::printf("%-48s%s%s\n", part.title, built ? "built" : "left out: ", part.left_out);
+  }
 }
 
 nlohmann::json files_json(const Config& config) {

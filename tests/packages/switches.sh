@@ -58,6 +58,11 @@ for switch in "${switches[@]}"; do
   said "${package[$switch]}"
   ! builds "$switch" || die "$switch is built without its package"
 done
+said "-- Jobs on several nodes left out: UCX is not installed (Debian: libucx-dev)"
+said "scripts/install-deps.sh has groups of them"
+header="$work/build/generated/shmem/build_parts.hpp"
+grep -qF '"SHMEM_UCX", "Jobs on several nodes", R"why(UCX is not installed (Debian: libucx-dev))why"' "$header" ||
+  die "shmem_info --build does not say the same: $(<"$header")"
 ! grep -q -- '-Werror' "$work/build/compile_commands.json" || die "warnings are errors by default"
 echo "== ON"
 for switch in "${switches[@]}"; do
@@ -78,14 +83,17 @@ echo "== OFF, on this machine"
 touch "$work/has-all"
 with=(-UGBA_MPICC -UGBA_MPICC_OPENMPI -UGBA_MPICC_MPICH -DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF -DCMAKE_DISABLE_FIND_PACKAGE_GTest=OFF -USHMEM_PYTHON -UGBA_OPENMPI_HEADERS)
 mapfile -t off < <(set_all OFF)
-configure "${with[@]}" "${off[@]}" || die "$(<"$work/log")"
+configure "${with[@]}" "${off[@]}" -DSHMEM_TORCH=OFF || die "$(<"$work/log")"
 for switch in "${switches[@]}"; do
   ! builds "$switch" || die "$switch=OFF is ignored"
+  said "left out: $switch is OFF"
 done
+! grep -q "scripts/install-deps.sh" "$work/log" || die "CMake asks for what is not wanted: $(<"$work/log")"
 echo "== AUTO, on this machine"
 mapfile -t auto < <(set_all AUTO)
 configure "${auto[@]}" -DGBA_TESTS=OFF -DGBA_WERROR=ON || die "$(<"$work/log")"
 for switch in SHMEM_UCX SHMEM_PMIX SHMEM_METRICS SHMEM_MPI GBA_OPENMPI SHMEM_PYTHON_MODULE; do
   builds "$switch" || said "${package[$switch]}"
 done
+! builds SHMEM_UCX || said "-- Jobs on several nodes built"
 grep -q -- '-Werror' "$work/build/compile_commands.json" || die "GBA_WERROR is ignored"

@@ -209,6 +209,11 @@ TEST(Info, TellsHowTheLibraryWasBuilt) {
     // The headers that it was built with come with a library of that version.
     EXPECT_EQ(build[library].is_null(), here["version"].is_null()) << build;
   }
+  // The table that CMake ended with.
+  EXPECT_EQ(build["parts"].size(), 8U) << build;
+  EXPECT_EQ(build["parts"]["GBA_TESTS"], "built");
+  EXPECT_EQ(build["parts"]["SHMEM_UCX"] == "built", !build["ucx"].is_null()) << build;
+  EXPECT_THAT(text.output, testing::ContainsRegex("\nThe tests +built\n"));
 }
 
 TEST(Info, TellsWhereEachValueComesFrom) {
