@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tests the examples: each exits with 0 and prints "correct" with several numbers of PEs, and refuses bad arguments.
-# run.sh OSHRUN PROGRAM, or run.sh --make BIN: builds all with the Makefile and BIN/oshcc, and runs one.
+# run.sh OSHRUN PROGRAM, or run.sh --make BIN: builds all with the Makefile, which finds BIN/oshcc as that of the build tree
+# although another oshcc is first in PATH, and runs one.
 set -eu
 
 fail() {
@@ -26,8 +27,14 @@ refuses() {
 if [ "$1" = --make ]; then
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
-  make -C "$(dirname "$0")" OSHCC="$2/oshcc" OSHCXX="$2/oshc++" OUT="$folder"
-  oshrun=$2/oshrun program=$folder/ring name=ring
+  mkdir "$folder/path"
+  printf '#!/bin/sh\necho "not of libshmem" && exit 1\n' >"$folder/path/oshcc"
+  chmod +x "$folder/path/oshcc"
+  cp "$folder/path/oshcc" "$folder/path/oshc++"
+  cp -R "$(dirname "$0")" "$folder/examples"
+  ln -s "$(dirname "$2")" "$folder/build"
+  PATH=$folder/path:$PATH make -B -C "$folder/examples"
+  oshrun=$2/oshrun program=$folder/examples/ring name=ring
   run 4 off ""
   exit 0
 fi
