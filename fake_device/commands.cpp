@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <system_error>
 
 namespace fake_device {
 
@@ -274,6 +276,83 @@ std::optional<Reply> run_command(Function& function, const ClientLimits& limits,
     default:
       return refuse(EINVAL);
   }
+}
+
+namespace {
+
+struct Cause {
+  std::uint16_t command;
+  int error;
+  const char* text;
+};
+
+// What is checked for each command, in the words of a client's author.
+constexpr std::array kCauses{
+    Cause{VFIO_USER_VERSION, EINVAL, "it may come only once"},
+    Cause{VFIO_USER_DMA_MAP, EINVAL,
+          "argsz is the size of the struct; flags are READABLE or WRITABLE; address, size and offset are multiples of "
+          "4096; a file is one memfd, or another file in memory, with pages of up to 2 MiB, and is long enough"},
+    Cause{VFIO_USER_DMA_MAP, EACCES,
+          "the file is sealed against writing, or not open for it: map it for DMA first, seal it afterwards "
+          "(F_SEAL_SHRINK, F_SEAL_FUTURE_WRITE)"},
+    Cause{VFIO_USER_DMA_MAP, EEXIST, "it overlaps an earlier map"},
+    Cause{VFIO_USER_DMA_MAP, ENOSPC, "the client has as many maps, files or addresses as it may have"},
+    Cause{VFIO_USER_DMA_UNMAP, EINVAL, "flags are 0, or UNMAP_ALL with address and size 0; there are no dirty bitmaps"},
+    Cause{VFIO_USER_DMA_UNMAP, ENOENT, "no map begins and ends within the range, or the range would split one"},
+    Cause{VFIO_USER_DEVICE_GET_INFO, EINVAL, "argsz is at least the size of the struct"},
+    Cause{VFIO_USER_DEVICE_GET_REGION_INFO, EINVAL, "no such region, or argsz is smaller than the struct"},
+    Cause{VFIO_USER_DEVICE_GET_REGION_IO_FDS, EINVAL,
+          "no such region, flags or count are not 0, or argsz is too small"},
+    Cause{VFIO_USER_DEVICE_GET_IRQ_INFO, EINVAL, "no such interrupt, or argsz is smaller than the struct"},
+    Cause{VFIO_USER_DEVICE_SET_IRQS, EINVAL,
+          "no such interrupt or vector; not one kind of data and one action; not as many eventfds, or bools, as count; "
+          "or a descriptor that is no eventfd"},
+    Cause{VFIO_USER_REGION_READ, EINVAL, "it is not within a region, or longer than max_data_xfer_size"},
+    Cause{VFIO_USER_REGION_WRITE, EINVAL,
+          "it is not within a region, longer than max_data_xfer_size, or has not as many bytes as count says"},
+    Cause{VFIO_USER_REGION_WRITE_MULTI, EINVAL,
+          "the client did not ask for write_multiple in VERSION, the count is wrong, or the first write is refused"},
+    Cause{VFIO_USER_DEVICE_RESET, EINVAL, "it has no payload"},
+};
+
+const char* name_of(std::uint16_t command) {
+  switch (command) {
+    case VFIO_USER_VERSION:
+      return "VERSION";
+    case VFIO_USER_DMA_MAP:
+      return "DMA_MAP";
+    case VFIO_USER_DMA_UNMAP:
+      return "DMA_UNMAP";
+    case VFIO_USER_DEVICE_GET_INFO:
+      return "DEVICE_GET_INFO";
+    case VFIO_USER_DEVICE_GET_REGION_INFO:
+      return "DEVICE_GET_REGION_INFO";
+    case VFIO_USER_DEVICE_GET_REGION_IO_FDS:
+      return "DEVICE_GET_REGION_IO_FDS";
+    case VFIO_USER_DEVICE_GET_IRQ_INFO:
+      return "DEVICE_GET_IRQ_INFO";
+    case VFIO_USER_DEVICE_SET_IRQS:
+      return "DEVICE_SET_IRQS";
+    case VFIO_USER_REGION_READ:
+      return "REGION_READ";
+    case VFIO_USER_REGION_WRITE:
+      return "REGION_WRITE";
+    case VFIO_USER_REGION_WRITE_MULTI:
+      return "REGION_WRITE_MULTI";
+    case VFIO_USER_DEVICE_RESET:
+      return "DEVICE_RESET";
+    default:
+      return "a command that the device does not have";
+  }
+}
+
+}  // namespace
+
+std::string describe_refusal(std::uint16_t command, int error) {
+  const auto* const cause = std::find_if(
+      kCauses.begin(), kCauses.end(), [=](const Cause& one) { return one.command == command && one.error == error; });
+  return fmt::format("refused {} ({}): {}{}{}", name_of(command), command, std::generic_category().message(error),
+                     cause == kCauses.end() ? "" : ": ", cause == kCauses.end() ? "" : cause->text);
 }
 
 namespace {

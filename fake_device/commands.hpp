@@ -45,6 +45,9 @@ struct Turn {
 std::optional<Reply> run_command(Function& function, const ClientLimits& limits, Message& message, Time now, Turn& turn,
                                  std::uint64_t& done);
 
+/// For the log: "refused DMA_MAP: Permission denied: " and what a client does wrong that gets this errno.
+std::string describe_refusal(std::uint16_t command, int error);
+
 /// What the client's VERSION payload says; a text that names what is wrong with it.
 Result<ClientLimits> parse_version(std::span<const std::byte> payload);
 

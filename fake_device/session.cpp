@@ -19,6 +19,7 @@ constexpr std::size_t kMaxPostedWrites = 4096;
 // Each vector of the larger device armed twice, ERR, REQ and files: the first ones are being closed.
 constexpr std::size_t kMaxOpenFds = 2 * GBA_SWITCH_MSIX_VECTORS + 128;
 constexpr Time kCloserPause = kSecond / 500;
+constexpr unsigned kMostLoggedRefusals = 8;
 
 std::string peer_of(int socket) {
   ucred peer{};
@@ -174,13 +175,26 @@ bool Session::handle_command(Message& message, Time now, Turn& turn) {
                    : kick_fd_;
   }
   if (reply.error != 0) {
-    log(LogLevel::kDebug,
-        fmt::format("refused command {}: {}", message.header.command, std::generic_category().message(reply.error)));
+    log_refusal(message.header.command, reply.error);
   }
   if (message.wants_reply()) {
     answer(message.header, reply);
   }
   return true;
+}
+
+// At the default level, so that the author of a client sees why. A flood of refused messages must not fill the log, and
+// some are usual: clients try features, and hypervisors unmap more than they have mapped.
+void Session::log_refusal(std::uint16_t command, int error) {
+  if (command == VFIO_USER_VERSION && !function_) {
+    return;  // it has been logged
+  }
+  const bool usual = error == ENOTSUP || (command == VFIO_USER_DMA_UNMAP && error == ENOENT);
+  const auto level = usual || refusals_ == kMostLoggedRefusals ? LogLevel::kDebug : LogLevel::kWarning;
+  refusals_ += level == LogLevel::kWarning ? 1U : 0U;
+  if (host_.log().wants(level)) {
+    log(level, function_ ? describe_refusal(command, error) : "refused: its first message is not VERSION");
+  }
 }
 
 Reply Session::negotiate(const Message& message) {
@@ -270,7 +284,10 @@ void Session::send_store(unsigned group, std::uint64_t iova, std::uint64_t word)
 void Session::post_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
   if (!by_message_) {
     by_message_ = true;
-    log(LogLevel::kInfo, "gets DMA_WRITE messages: its flags are in memory without a file, or that can be taken away");
+    log(LogLevel::kWarning,
+        "gets its flags by DMA_WRITE messages, which take longer, and which it must answer: its memory has no file, or "
+        "can be taken away (seal a memfd with F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE after DMA_MAP and before the first "
+        "release)");
   }
   if (stores_.outstanding() >= kMaxPostedWrites || send_queue_.full()) {
     doom();  // it has stopped reading

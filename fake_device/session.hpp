@@ -90,6 +90,7 @@ class Session final : public FunctionClient {
   Reply negotiate(const Message& message);
   Reply open_port(const ClientLimits& limits);
   void answer(const vfio_user_header& request, const Reply& reply);
+  void log_refusal(std::uint16_t command, int error);
   void end(std::string_view why);
   void log(LogLevel level, std::string_view text, std::string_view more = {}) const;
 
@@ -110,6 +111,7 @@ class Session final : public FunctionClient {
   std::unique_ptr<Function> function_;  // once VERSION has succeeded
   int kick_fd_ = -1;
   bool by_message_ = false;  // it has been logged
+  unsigned refusals_ = 0;    // that were logged
   bool closing_ = false;     // after the last reply
   bool ended_ = false;
 };
