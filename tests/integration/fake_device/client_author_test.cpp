@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the author of a client meets: the reasons of refusals at the default log level.
+// What the author of a client meets: the example without libgba, and the reasons of refusals at the default log level.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <memory>
 
 #include "tests/support/job.hpp"
-#include "tests/support/text.hpp"
 #include "tools/raw_client/raw_client.hpp"
 #include "uapi/vfio_user.h"
 
@@ -21,10 +19,35 @@ constexpr std::uint64_t kOtherIova = 0x200000;
 
 class ClientAuthor : public testing::Test {
  protected:
+  test_support::Outcome example(const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{"python3", GBA_CLIENT_EXAMPLE, device_->socket()};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return test_support::run(command, {"PYTHONDONTWRITEBYTECODE=1"}, test_support::Seconds{120});
+  }
   bool said(const std::string& text) { return device_->process().wait_for_output(text, kLogged); }
 
   std::unique_ptr<test_support::FakeDevice> device_ = std::make_unique<test_support::FakeDevice>();
 };
+
+TEST_F(ClientAuthor, HasAnExampleWithoutLibgba) {
+  const auto outcome = example({"3", "50"});
+  ASSERT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_EQ(outcome.output, "50 barriers of 3 members, 0 flags by DMA_WRITE\ngba_client: correct\n");
+  EXPECT_THAT(device_->process().output(), Not(HasSubstr("warning"))) << "it does what the contract asks for";
+}
+
+TEST_F(ClientAuthor, HasAnExampleThatAnswersDmaWrites) {
+  const auto outcome = example({"2", "20", "unsealed"});
+  ASSERT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, Not(HasSubstr(" 0 flags by DMA_WRITE")));
+  EXPECT_TRUE(said("port 0: gets its flags by DMA_WRITE messages, which take longer, and which it must answer"));
+}
+
+TEST_F(ClientAuthor, HasAnExampleThatNoticesTheEndOfTheDevice) {
+  device_->kill();
+  const auto outcome = example({});
+  EXPECT_EQ(outcome.exit.code, 1) << outcome.output;
+}
 
 TEST_F(ClientAuthor, IsToldToSealAfterTheMap) {
   raw::Port port(device_->socket());
