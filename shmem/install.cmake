@@ -85,7 +85,7 @@ gba_install_manuals(libshmem-dev ${mandir}/man1 launcher/oshcc.1)
 install_manuals(libshmem-dev)
 
 gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev
-  COMPONENT libshmem-dev USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE REGEX "examples/run\\.sh$" EXCLUDE)
+  COMPONENT libshmem-dev USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE REGEX "examples/run\\.sh$" EXCLUDE)
 
 if(SHMEM_OWN_FOLDERS)
   # other_names(component command): installs command.libshmem and its manual, as links.
