@@ -137,5 +137,10 @@ fi
 echo "== uninstalled"
 mv "$moved" "$prefix"
 cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2
-left="$(find "$prefix" ! -type d)"
-[[ -z "$left" ]] || { echo "left behind: $left" && exit 1; }
+[[ ! -e "$prefix" ]] || { echo "left behind: $(find "$prefix")" && exit 1; }
+! cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2 || { echo "it uninstalls twice" && exit 1; }
+echo "== what is not this project's stays"
+cmake --install "$build" --prefix "$prefix" --component libgba-dev >/dev/null
+touch "$prefix/include/other.h"
+cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2
+[[ "$(find "$prefix" -printf '%P ')" == " include include/other.h " ]] || { echo "left behind: $(find "$prefix")" && exit 1; }
