@@ -30,6 +30,8 @@ for component in libgba libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-de
   libshmem-mpi libshmem-mpich python3-shmem-kv python3-shmem-torch; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
+unit="$prefix/lib/systemd/system/gba-fake-device.service"
+grep -q "^ExecStart=$prefix/bin/gba-fake-device " "$unit" || { echo "the unit starts $(grep ExecStart "$unit")" && exit 1; }
 mv "$prefix" "$moved"
 library="$(find "$moved" -name 'libgba.so.0')"
 libdir="${library%/*}"
