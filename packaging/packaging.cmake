@@ -7,6 +7,11 @@ set(CPACK_PACKAGE_CONTACT ${GBA_PACKAGE_CONTACT})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/strip.cmake)
+# Debian's Open MPI has files of the same names, which SHMEM_OWN_FOLDERS avoids; units and module files name the prefix.
+set(CPACK_GBA_CONFLICTS)
+if(NOT SHMEM_OWN_FOLDERS OR NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(CPACK_GBA_CONFLICTS "SHMEM_OWN_FOLDERS is '${SHMEM_OWN_FOLDERS}' and the prefix is ${CMAKE_INSTALL_PREFIX}")
+endif()
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/finish.cmake)
 
 set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-udev gba-tools gba-fake-device libshmem libshmem-tools libshmem-dev libshmem-doc)

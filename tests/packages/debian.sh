@@ -32,6 +32,13 @@ stage_build "$source" "$build" "$work/build" >"$work/log" 2>&1 || die "$(<"$work
 (cd "$work/build" && cpack -G DEB >"$work/log" 2>&1) || die "$(<"$work/log")"
 python=lib/python
 
+echo "== a build for another prefix, whose packages would conflict with openmpi-bin, is refused"
+prefix="$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")"
+if [[ "$prefix" != /usr ]]; then
+  ! cpack -G DEB -B "$work/refused" --config "$build/CPackConfig.cmake" >"$work/log" 2>&1 || die "cpack makes packages for $prefix"
+  grep -q "scripts/package.sh" "$work/log" || die "$(<"$work/log")"
+fi
+
 echo "== no file belongs to another package"
 root="$work/root"
 for deb in "$work"/build/*.deb; do
@@ -45,6 +52,14 @@ others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
+
+echo "== each package has a synopsis of its own"
+for deb in "$work"/build/*.deb; do
+  dpkg-deb -f "$deb" Description | head -n 1
+done >"$work/synopses"
+[[ -z "$(sort "$work/synopses" | uniq -d)" && -z "$(awk 'length > 80' "$work/synopses")" ]] || die "the synopses: $(<"$work/synopses")"
+unit="$root/usr/lib/systemd/system/gba-fake-device.service"
+[[ ! -e "$root/lib/systemd" ]] && grep -q '^ExecStart=/usr/bin/gba-fake-device ' "$unit" || die "the unit starts $(grep ExecStart "$unit")"
 
 echo "== dependencies"
 depends() {
