@@ -77,11 +77,11 @@ done
 version="$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")"
 undated="$(find "$moved/share/man" -type f -exec grep -LE "^\.TH [^ ]+ [1-9] \"[0-9]{4}-[0-9]{2}-[0-9]{2}\" \"lib(gba|shmem) $version\"" {} +)"
 [[ -z "$undated" ]] || { echo "manuals without date or version: $undated" && exit 1; }
-echo "== tuners"
-SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
 for page in man1/oshrun.1 man3/shmem_putmem.3 man7/shmem.7; do
   [[ -s "$build/manuals/$page" ]] || { echo "the build tree has no manual $page" && exit 1; }
 done
+echo "== tuners"
+SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
 SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
 [[ ! -e "$moved/bin/barrier_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
 echo "== documents"
@@ -106,8 +106,13 @@ if command -v tclsh >/dev/null; then
 set ModulesCurrentModulefile [lindex $argv 0]
 proc module-whatis {text} {}
 proc conflict {name} {}
-proc prepend-path {variable folder} { if {![file isdirectory $folder]} { error "$variable: $folder" } }
+proc prepend-path {variable folder} {
+  if {![file isdirectory $folder]} { error "$variable: $folder" }
+  set ::folders($variable) $folder
+}
 source $ModulesCurrentModulefile
+set modules [file isdirectory [file join $prefix lib/python3/dist-packages/shmem_kv]]
+if {$modules && ![file isdirectory $folders(PYTHONPATH)/shmem_kv]} { error "no PYTHONPATH" }
 TEXT
 fi
 echo "== its example"
