@@ -17,6 +17,9 @@ endforeach()
 gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/slurm DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/gba-tools/examples
   USE_SOURCE_PERMISSIONS COMPONENT gba-tools)
 
+gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/monitoring DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-tools/examples
+  COMPONENT libshmem-tools)
+
 # The folders of libshmem, relative to the prefix.
 foreach(name bindir includedir libdir mandir)
   get_directory_property(${name} DIRECTORY ${PROJECT_SOURCE_DIR}/shmem DEFINITION ${name})
