@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A new user's first hour in a bare Debian: the demo, then each command line of README's quick start, as it stands there.
-# Skipped (77) without root, debootstrap or a Debian mirror.
+# A new user's first hour in a bare Debian: the demo, then the command lines of README's doors, as they stand there: as root,
+# and those that install nothing also as a user. Skipped (77) without root, debootstrap or a Debian mirror.
 set -euo pipefail
 # shellcheck source=tests/packages/root.sh
 source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
@@ -13,9 +13,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 source="$1"
 suite="$2"
 
-# The lines of README's quick start that begin with a prompt.
-commands() {
-  sed -n '/^## Quick start/,/^## Doc/s/^\$ //p' "$source/README.md"
+# The blocks of README's command lines, each ended by a NUL: the lines that begin with a prompt, without it.
+blocks() {
+  awk '/^```/ { if (inside && kept != "") printf "%s%c", kept, 0; inside = !inside; kept = ""; next }
+    inside && /^\$ / { kept = kept substr($0, 3) "\n" }' "$source/README.md"
 }
 
 not_installed() {
@@ -23,28 +24,34 @@ not_installed() {
   ! inside dpkg-query -W -f='${db:Status-Status} ' "$@" 2>/dev/null | grep -qw installed
 }
 
+# as USER SCRIPT: in the tree, in a shell of that user, whose programs in the background end with it.
+as() {
+  inside runuser -u "$1" -- env HOME="/tmp/home-of-$1" bash -c "cd /src && trap 'kill \$(jobs -p) 2>/dev/null' EXIT
+set -e
+$2"
+}
+
 make_root "$suite" "${3:-}"
 keep_objects "$suite"
 copy_tree "$source"
-# shellcheck disable=SC2016 # a mark of the document
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$source/README.md" >"$root/src/hello.c"
-[[ -s "$root/src/hello.c" ]] || {
-  echo "README.md has no program"
-  exit 1
-}
-check "install-deps.sh installs what building needs" typed "scripts/install-deps.sh"
-check "a plain build works" typed "cmake -B build-plain && cmake --build build-plain --target gba-fake-device"
 check "the demo runs" typed "scripts/demo.sh 2"
 check "nothing was installed for tests" not_installed clang valgrind spin libgtest-dev libbenchmark-dev
-mapfile -t lines < <(commands)
-[[ ${#lines[@]} -ge 5 ]] || {
-  echo "README.md has few commands: ${lines[*]}"
+mapfile -t -d '' doors < <(blocks)
+[[ ${#doors[@]} -ge 6 ]] || {
+  echo "README.md has few commands: ${doors[*]}"
   exit 1
 }
-for line in "${lines[@]}"; do
-  check "README: $line" typed "$line"
+inside id -u somebody >/dev/null 2>&1 || inside useradd --home-dir /tmp/home-of-somebody somebody
+inside mkdir -p /tmp/home-of-root
+inside install -d -o somebody /tmp/home-of-somebody
+exports=
+for door in "${doors[@]}"; do
+  check "README, as root: $door" as root "$exports$door"
+  exports+="$(grep '^export ' <<<"$door" || true)"$'\n'
 done
-grep -q "PE 1 of 4\|PE 3 has" "$work/output" || {
-  echo "the last command printed: $(<"$work/output")"
-  exit 1
-}
+inside chown -R somebody /src
+for door in "${doors[@]}"; do
+  # What has been installed and built.
+  door="$(grep -v -e install-deps.sh -e '^cmake -B' <<<"$door")"
+  check "README, as a user: $door" as somebody "$exports$door"
+done

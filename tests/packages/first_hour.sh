@@ -84,14 +84,13 @@ each_line() {
 
 build() {
   role "README and docs/install.md"
-  local line
   # Without the packages for tests and benchmarks, and so without these.
   each_line "$(documented docs/install.md '^apt install [^.]' | grep -v libgtest-dev)" \
     's/^apt install/apt-get -q -y install --no-install-recommends/'
-  line="$(documented README.md '^cmake -B build')"
-  try "${line/-B build/-B build -DGBA_TESTS=OFF -DGBA_BENCH=OFF}"
+  each_line "$(documented README.md '^cmake -B build')"
   block README.md "#include <shmem.h>" >"$root/src/hello.c"
-  each_line "$(documented README.md '^(build/bin/|mpirun )')"
+  each_line "$(documented docs/launching.md '^build/bin/oshcc')"
+  each_line "$(documented README.md '^mpirun ')"
 }
 
 use_programs() {
