@@ -105,7 +105,7 @@ use_programs() {
   print "oshcc|gcc|cc" "build/bin/oshcc --showme"
   print "tune_barrier [0-9.]+" "build/bin/tune_barrier --version"
   print "tune_collective [0-9.]+" "build/bin/tune_collective --version"
-  try "make -C examples OSHCC=/src/build/bin/oshcc OSHCXX=/src/build/bin/oshc++ OUT=/tmp"
+  try "make -C examples OUT=/tmp"
   each_line "$(documented docs/install.md '^cc hello.c')"
   print "PE 1 has 0" "SHMEM_DEBUG=1 build/bin/oshrun -n 2 ./hello"
   printf 'SHMEM_GBA = of\n' >"$root/src/wrong.conf"
@@ -151,9 +151,10 @@ use_python() {
   try "$with_module python3 -c 'import shmem_kv; help(shmem_kv)'"
   print "^[0-9.]+$" "$with_module python3 -c 'import shmem_kv; print(shmem_kv.__version__)'"
   try "$with_module build/bin/oshrun -n 2 python3 -c 'import shmem_kv as s; s.init(1 << 20); s.barrier_all(); s.finalize()'"
-  print "step 0" "$(documented docs/python.md 'python3 examples/')"
+  print "step 0" "$(documented docs/python.md 'examples/kv_shuffle/')"
   block docs/python.md "import asyncio" >"$root/src/rebalance.py"
   try "$with_module build/bin/oshrun -n 2 python3 rebalance.py"
+  each_line "$(documented docs/python.md 'examples/kv/')"
   # Among others: an engine whose worker is killed gets a ConnectionError, and starts a new job.
   try "$with_module GBA_BIN=\$PWD/build/bin python3 tests/integration/python/test_jobs.py"
 }
