@@ -26,7 +26,7 @@ not_installed() {
 
 # as USER SCRIPT: in the tree, in a shell of that user, whose programs in the background end with it.
 as() {
-  inside runuser -u "$1" -- env HOME="/tmp/home-of-$1" bash -c "cd /src && trap 'kill \$(jobs -p) 2>/dev/null' EXIT
+  inside runuser -u "$1" -- env HOME="/tmp/home-of-$1" bash -c "cd /src && trap 'kill \$(jobs -p) 2>/dev/null || true' EXIT
 set -e
 $2"
 }
