@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shmem/memory/cached_copy.hpp"
+
 // ThreadSanitizer does not see streaming stores, so there an ordinary copy takes their place.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define SHMEM_HAS_STREAMING 1
@@ -96,7 +98,7 @@ std::size_t BatchCopy::copy_while_fast(Piece piece) {
   const std::size_t before = piece.size;
   while (piece.size != 0 && slow < kSlowSamples) {
     const std::size_t size = std::min(piece.size, kSample - unseen);
-    std::memcpy(piece.to, piece.from, size);
+    copy_cached(piece.to, piece.from, size);
     piece = piece.without(size);
     unseen += size;
     if (unseen == kSample) {
@@ -161,8 +163,8 @@ void copy_bytes(void* destination, const void* source, std::size_t size) {
     BatchCopy batch;
     batch.copy(piece, piece);
     batch.fence();
-  } else if (size != 0) {
-    std::memcpy(destination, source, size);
+  } else {
+    copy_cached(destination, source, size);
   }
 }
 
@@ -184,9 +186,7 @@ void BatchCopy::add(void* destination, const void* source, std::size_t size) {
 void BatchCopy::finish() {}
 
 void copy_bytes(void* destination, const void* source, std::size_t size) {
-  if (size != 0) {
-    std::memcpy(destination, source, size);
-  }
+  copy_cached(destination, source, size);
 }
 
 void copy_streaming(void* destination, const void* source, std::size_t size) {

@@ -2,10 +2,16 @@
 #include "shmem/memory/copy.hpp"
 
 #include <gmock/gmock.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "shmem/memory/cached_copy.hpp"
 
 namespace {
 
@@ -30,10 +36,12 @@ void expect_exact_copy(Copy copy, std::size_t to_offset, std::size_t from_offset
   std::vector<std::byte> destination(2 * kMargin + to_offset + size, kUntouched);
   const std::size_t to = kMargin + to_offset;
   copy(destination.data() + to, source.data() + kMargin + from_offset, size);
-  for (std::size_t i = 0; i < destination.size(); ++i) {
-    const bool inside = i >= to && i < to + size;
-    ASSERT_EQ(destination[i], inside ? source[kMargin + from_offset + i - to] : kUntouched)
-        << "byte " << i << " of " << size << " bytes from offset " << from_offset << " to " << to_offset;
+  std::vector<std::byte> expected(destination.size(), kUntouched);
+  std::copy_n(source.data() + kMargin + from_offset, size, expected.data() + to);
+  if (destination != expected) {
+    const auto wrong = std::mismatch(expected.begin(), expected.end(), destination.begin()).first - expected.begin();
+    FAIL() << "byte " << wrong - static_cast<std::ptrdiff_t>(to) << " of " << size << " bytes from offset "
+           << from_offset << " to " << to_offset;
   }
 }
 
@@ -49,6 +57,16 @@ TEST_P(CopyTest, CopiesLargeBlocksThatBeginAndEndInsideALine) {
   for (const std::size_t size : {shmem::kStreamingFrom - 1, shmem::kStreamingFrom, std::size_t{200'003}}) {
     for (const std::size_t offset : {0U, 1U, 15U, 16U, 33U, 63U}) {
       ASSERT_NO_FATAL_FAILURE(expect_exact_copy(GetParam(), offset, 63 - offset, size));
+    }
+  }
+}
+
+TEST_P(CopyTest, CopiesVectorsAtEveryPairOfAlignments) {
+  for (const std::size_t size : {192U, 223U, 319U, 320U, 321U, 2048U, 4129U}) {
+    for (std::size_t to = 0; to < 64; ++to) {
+      for (std::size_t from = 0; from < 64; from += size < 1000 ? 1 : 7) {
+        ASSERT_NO_FATAL_FAILURE(expect_exact_copy(GetParam(), to, from, size));
+      }
     }
   }
 }
@@ -69,9 +87,92 @@ void copy_in_pieces(void* destination, const void* source, std::size_t size) {
   batch.finish();
 }
 
-constexpr const char* kCopyNames[] = {"ChosenBySize", "Streaming", "InPieces"};
-INSTANTIATE_TEST_SUITE_P(Ways, CopyTest, testing::Values(shmem::copy_bytes, shmem::copy_streaming, copy_in_pieces),
+/// The library's, if the processor has no such vectors.
+template <shmem::CopyRoutine Routine>
+void copy_by_routine(void* destination, const void* source, std::size_t size) {
+  static const bool can = shmem::CopyProcessor::here().avx2;
+  if (size != 0) {
+    shmem::copy_by(can ? Routine : shmem::CopyRoutine::kLibrary, destination, source, size);
+  }
+}
+
+constexpr const char* kCopyNames[] = {"ChosenBySize", "Streaming", "InPieces", "Cached", "Ascending", "Descending"};
+INSTANTIATE_TEST_SUITE_P(Ways, CopyTest,
+                         testing::Values(shmem::copy_bytes, shmem::copy_streaming, copy_in_pieces, shmem::copy_cached,
+                                         copy_by_routine<shmem::CopyRoutine::kAscending>,
+                                         copy_by_routine<shmem::CopyRoutine::kDescending>),
                          [](const testing::TestParamInfo<Copy>& way) { return kCopyNames[way.index]; });
+
+constexpr std::uintptr_t kPage = 4096;
+constexpr shmem::CopyProcessor kAmdDebian12{.amd = true, .avx2 = true, .erms = true, .glibc = 36};
+
+TEST(CopyRoutine, OfAmdAndAnOldLibraryDependsOnTheDistanceInThePage) {
+  using shmem::CopyRoutine;
+  const auto chosen = [](std::uintptr_t to, std::uintptr_t from) {
+    return shmem::copy_routine(kAmdDebian12, 32768, 100 * kPage + to, 300 * kPage + from);
+  };
+  for (const std::uintptr_t ahead : {1U, 16U, 63U, 64U, 511U}) {
+    EXPECT_EQ(chosen(ahead, 0), CopyRoutine::kDescending) << ahead;
+    EXPECT_EQ(chosen(5 * kPage + ahead - 16, kPage - 16), CopyRoutine::kDescending) << ahead;
+  }
+  for (const std::uintptr_t ahead : {0U, 512U, 2048U, 4080U, 4095U}) {
+    EXPECT_EQ(chosen(ahead, 0), CopyRoutine::kAscending) << ahead;
+  }
+}
+
+TEST(CopyRoutine, OfAmdAndAnOldLibraryIsTheLibraryWhereThatUsesVectors) {
+  const auto chosen = [](std::size_t size) { return shmem::copy_routine(kAmdDebian12, size, 16, 0); };
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{64}, std::size_t{2047}, (std::size_t{1} << 20) + 1, std::size_t{16} << 20}) {
+    EXPECT_EQ(chosen(size), shmem::CopyRoutine::kLibrary) << size;
+  }
+  for (const std::size_t size : {std::size_t{2048}, std::size_t{2112}, std::size_t{4096}, std::size_t{1} << 20}) {
+    EXPECT_EQ(chosen(size), shmem::CopyRoutine::kDescending) << size;
+  }
+}
+
+TEST(CopyRoutine, OfOtherProcessorsIsTheLibrary) {
+  const struct {
+    const char* name;
+    shmem::CopyProcessor processor;
+  } others[] = {
+      {"AMD, Debian 13", {.amd = true, .avx2 = true, .erms = true, .glibc = 41}},
+      {"AMD, glibc 2.40", {.amd = true, .avx2 = true, .erms = true, .glibc = 40}},
+      {"AMD without ERMS", {.amd = true, .avx2 = true, .erms = false, .glibc = 36}},
+      {"AMD without AVX2", {.amd = true, .avx2 = false, .erms = true, .glibc = 36}},
+      {"Intel", {.amd = false, .avx2 = true, .erms = true, .glibc = 36}},
+      {"arm64", {.amd = false, .avx2 = false, .erms = false, .glibc = 36}},
+  };
+  for (const auto& other : others) {
+    for (const std::size_t size : {2048U, 32768U, 1U << 20}) {
+      for (const std::uintptr_t ahead : {0U, 16U, 4080U}) {
+        EXPECT_EQ(shmem::copy_routine(other.processor, size, kPage + ahead, 0), shmem::CopyRoutine::kLibrary)
+            << other.name << ", " << size << " bytes, " << ahead;
+      }
+    }
+  }
+}
+
+TEST(CopyRoutine, KnowsTheLibraryOfThisProcess) {
+#ifdef __GLIBC__
+  EXPECT_EQ("2." + std::to_string(shmem::CopyProcessor::here().glibc),
+            std::string(gnu_get_libc_version()).substr(0, 4));
+#endif
+}
+
+TEST(MoveCached, CopiesOverlappingBytesEitherWay) {
+  constexpr std::size_t kSize = 5000;
+  for (const std::size_t distance : {0U, 1U, 31U, 2048U, 4999U, 5000U}) {
+    const std::vector<std::byte> before = numbered(kSize + distance);
+    auto up = before;
+    shmem::move_cached(up.data() + distance, up.data(), kSize);
+    EXPECT_TRUE(std::equal(before.begin(), before.begin() + kSize, up.begin() + static_cast<std::ptrdiff_t>(distance)));
+    auto down = before;
+    shmem::move_cached(down.data(), down.data() + distance, kSize);
+    EXPECT_TRUE(std::equal(down.begin(), down.begin() + kSize, before.begin() + static_cast<std::ptrdiff_t>(distance)));
+  }
+  shmem::move_cached(nullptr, nullptr, 0);
+}
 
 TEST(BatchCopy, CopiesEverythingByItsEndAndCanBeUsedAgain) {
   const std::vector<std::byte> source = numbered(15'000);
