@@ -86,9 +86,11 @@ std::vector<Series> run_by_mpirun(const base::TempFolder& folder, const std::str
                                   const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& environment, const Place& place) {
   std::vector<std::string> command = place.before;
-  // The worker binds itself.
-  command.insert(command.end(), {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to",
-                                 "none", "-np", std::to_string(pes)});
+  command.insert(command.end(),
+                 {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "-np", std::to_string(pes)});
+  if (!place.binds) {
+    command.insert(command.end(), {"--bind-to", "none"});  // most workers bind themselves
+  }
   if (!place.hosts.empty()) {
     command.insert(command.end(), {"--host", place.hosts});
   }

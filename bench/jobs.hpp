@@ -38,6 +38,7 @@ std::string new_control_file(const base::TempFolder& folder);
 struct Place {
   std::vector<std::string> before{};  // a command that runs the command after it in the place where jobs are started
   std::string hosts{};                // for mpirun's option --host
+  bool binds = false;                 // whether mpirun binds processes as it does by default
 };
 
 /// Runs a worker with the file of a ControlBlock and `arguments`, and returns the series that it prints. Adds

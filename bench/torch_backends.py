@@ -3,17 +3,18 @@
 """Times calls of torch.distributed with gloo and with shmem, in one run.
 
 usage: torch_backends.py [--sizes 2,4,8] [--seconds 0.3] [--calls ...] [--bytes ...] [--dtypes ...] [--svg FILE]
-                         [--nodes N]
+                         [--nodes N] [--neighbours N]
 
 For each number of ranks, call and size: the time of a call (median of rounds, slowest rank) with each backend, and with
 shmem's on tensors in symmetric memory, taken in turns; and how many times faster than gloo shmem is. Last, how long it
 takes all ranks to copy as many bytes at the same time: an all_reduce reads and writes no less. Calls that compute are
 sums, of each dtype ("-": it cannot be measured); the others move bytes, as float32. For each number of ranks a verdict says whether
 shmem is as fast as it is to be. With --nodes the ranks take themselves to be on so many nodes: shmem sends messages, has no
-symmetric memory, and there is no verdict. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
+symmetric memory, and there is no verdict. With --neighbours other processes compute meanwhile. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
 """
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import statistics
@@ -176,6 +177,24 @@ def run(size, arguments):
                 process.kill()
 
 
+def compute():
+    while True:
+        pass
+
+
+@contextlib.contextmanager
+def neighbours(count):
+    """Other processes that compute."""
+    processes = [multiprocessing.get_context("fork").Process(target=compute, daemon=True) for _ in range(count)]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+
+
 def factor_aimed_at(size, call, count):
     """How many times faster than gloo a call is to be."""
     if size > 2:
@@ -266,6 +285,7 @@ def main():
     parser.add_argument("--bytes", default=BYTES, type=numbers)
     parser.add_argument("--dtypes", default=DTYPES, type=among(DTYPES), help="of the calls that compute")
     parser.add_argument("--nodes", default=1, type=int, help="that the ranks take themselves to be on")
+    parser.add_argument("--neighbours", default=0, type=int, help="other processes that compute meanwhile")
     parser.add_argument("--svg", help="write a chart to this file")
     arguments = parser.parse_args()
     print(
@@ -274,9 +294,10 @@ def main():
     rows = {}
     for size in arguments.sizes:
         rows[size] = []
-        for row in run(size, arguments):
-            rows[size].append(row)
-            show(size, *row)
+        with neighbours(arguments.neighbours):
+            for row in run(size, arguments):
+                rows[size].append(row)
+                show(size, *row)
     for size, table in rows.items() if arguments.nodes == 1 else ():
         missed = list(misses(size, table))
         print(f"verdict, {size} ranks: {len(table)} calls, {len(missed)} aims missed")

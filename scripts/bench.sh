@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/bench.sh
 
-Installs missing packages, builds, and runs all benchmarks, which takes about nine minutes and
+Installs missing packages, builds, and runs all benchmarks, which takes about ten minutes and
 needs two idle cores. Each figure is compared with the raw speed of the machine at that moment, and
 with other libraries if these are installed. It measures
   - round trips, releases of 1 to 708 members, barriers and copies, and how often an idle fake
@@ -18,6 +18,7 @@ with other libraries if these are installed. It measures
     libopenmpi-dev: its 256 PEs take a minute; bench_startup),
   - barriers of every algorithm with 2 to 64 PEs, with Open MPI's (build/barriers.svg; bench_barrier),
   - the cost of losing the device and of its return (bench_loss),
+  - calls beside one and two processes that compute, with Open MPI's OpenSHMEM (bench_neighbours),
   - MPI_Barrier with and without the component coll/gba (bench_openmpi),
   - puts, gets, atomics and collectives, with Open MPI's OpenSHMEM and UCX (ucx-utils;
     build/rma.svg; bench_rma),
@@ -33,12 +34,13 @@ TEXT
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
 install_packages build options test
-build_preset release bench_all bench_barrier bench_exchange bench_heap bench_kv bench_loss bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
+build_preset release bench_all bench_barrier bench_exchange bench_heap bench_kv bench_loss bench_neighbours bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
 "$ROOT/build/bin/bench_all"
 "$ROOT/build/bin/bench_heap" --benchmark_min_time=0.2
 "$ROOT/build/bin/bench_startup"
 "$ROOT/build/bin/bench_barrier" --svg "$ROOT/build/barriers.svg"
 "$ROOT/build/bin/bench_loss"
+"$ROOT/build/bin/bench_neighbours" 2 4
 "$ROOT/build/bin/bench_openmpi"
 "$ROOT/build/bin/bench_rma" 2 4 8 16 --svg "$ROOT/build/rma.svg" --svg-collectives "$ROOT/build/collectives.svg"
 "$ROOT/build/bin/bench_kv" --svg "$ROOT/build/kv_shuffle.svg"
