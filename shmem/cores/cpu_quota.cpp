@@ -27,6 +27,17 @@ std::uint64_t limit_of(const std::string& folder, bool unified) {
   return thousandths(quota, period);
 }
 
+std::uint64_t throttled_in(const std::string& folder) {
+  std::ifstream in(folder + "/cpu.stat");
+  std::uint64_t count = 0;
+  for (std::string name; in >> name >> count;) {
+    if (name == "nr_throttled") {
+      return count;
+    }
+  }
+  return 0;
+}
+
 std::uint64_t identity_of(const std::string& folder) {
   struct stat status {};
   return ::stat(folder.c_str(), &status) == 0 ? status.st_dev << 40 ^ status.st_ino : 0;
@@ -43,6 +54,14 @@ std::optional<CpuQuota> cpu_quota(const std::string& root) {
     }
   }
   return tightest;
+}
+
+std::uint64_t times_throttled(const std::string& root) {
+  std::uint64_t times = 0;
+  for (const ControlGroup& group : control_groups("cpu", root)) {
+    times += throttled_in(group.folder);
+  }
+  return times;
 }
 
 }  // namespace shmem

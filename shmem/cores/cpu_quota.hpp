@@ -21,4 +21,8 @@ struct CpuQuota {
 /// and cpu.cfs_period_us (version 1) of the file systems in /proc/self/mountinfo; `root` is prefixed to all paths.
 std::optional<CpuQuota> cpu_quota(const std::string& root = "");
 
+/// How often the kernel has made processes of this process's groups wait because a limit was used up, since the groups
+/// exist: nr_throttled in cpu.stat. 0 without groups.
+std::uint64_t times_throttled(const std::string& root = "");
+
 }  // namespace shmem

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <memory>
 
 #include "base/regular_file.hpp"
@@ -112,6 +113,24 @@ Result<Cpus> own_cpus() {
     return cpus;
   }
   return fail_errno(errno, "cannot ask which processors may be used: sched_getaffinity");
+}
+
+bool run_on(const Cpus& cpus) {
+  const auto room = static_cast<std::size_t>(cpus.back()) + 1;
+  const CpuSet set(CPU_ALLOC(room));
+  const std::size_t size = CPU_ALLOC_SIZE(room);
+  CPU_ZERO_S(size, set.get());
+  for (const int cpu : cpus) {
+    CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
+  }
+  return ::sched_setaffinity(0, size, set.get()) == 0;
+}
+
+bool run_on_any() {
+  const CpuSet set(CPU_ALLOC(kMostCpus));
+  const std::size_t size = CPU_ALLOC_SIZE(kMostCpus);
+  std::memset(set.get(), 0xff, size);
+  return ::sched_setaffinity(0, size, set.get()) == 0;
 }
 
 CpuLocation locate(const Cpus& cpus, const std::string& sysfs) {

@@ -22,6 +22,10 @@ std::optional<Cpus> read_cpu_list(const std::string& file);
 
 /// The processors that this process may use: its affinity mask, restricted by its control group.
 Result<Cpus> own_cpus();
+/// Restricts the calling thread, and what it starts, to these processors; at least one. False: refused, with errno.
+bool run_on(const Cpus& cpus);
+/// Allows the calling thread all processors that its control group does.
+bool run_on_any();
 
 /// Where a process runs, by numbers from 1 on that are equal for processes that share a last-level cache, or a socket.
 /// 0: it may run on several, or the system does not tell.

@@ -14,6 +14,7 @@
 #include <climits>
 
 #include "shmem/cores/processors.hpp"
+#include "shmem/cores/sharing.hpp"
 
 namespace shmem {
 namespace {
@@ -81,6 +82,58 @@ bool store_barrier_on_all() {
 
 void yield_processor() {
   ::sched_yield();
+}
+
+bool Turns::take_slowly() {
+  needs_check_ = false;
+  if (turn_ < policy_.spins) {
+    ++turn_;
+    if (policy_.sharing != nullptr && policy_.sharing->looks_early() &&
+        policy_.sharing->look(Clock::now()) == SharingWatch::Verdict::kTogether) {
+      turn_ = policy_.spins;
+      has_spun_on_ = true;
+    }
+    return true;
+  }
+  if (policy_.sharing != nullptr && policy_.spins != 0 && spin_on()) {
+    return true;
+  }
+  if (policy_.may_yield(turn_)) {
+    ++turn_;
+    policy_.yield();
+    return true;
+  }
+  return false;
+}
+
+bool Turns::spin_on() {
+  using enum SharingWatch::Verdict;
+  // Longer than another process computes before the scheduler lets the awaited PE run again.
+  constexpr std::chrono::milliseconds kLongest{20};
+  constexpr unsigned kLookEach = 512;
+  // A processor that other processes use, too, is left to them while the awaited PE does not run, so that both run at
+  // the same time afterwards.
+  constexpr unsigned kYieldEach = 16 * kLookEach;
+  needs_check_ = false;
+  if (has_spun_on_) {
+    return false;
+  }
+  const unsigned spins = more_spins_++;
+  if (spins % kLookEach != 0) {
+    cpu_pause();
+    return true;
+  }
+  const auto now = Clock::now();
+  if (spins == 0) {
+    end_ = now + kLongest;
+  }
+  const auto verdict = policy_.sharing->look(now);
+  has_spun_on_ = now >= end_ || verdict == kTogether || verdict == kUnknown;
+  if (!has_spun_on_ && spins != 0 && spins % kYieldEach == 0) {
+    yield_processor();
+  }
+  needs_check_ = !has_spun_on_;
+  return !has_spun_on_;
 }
 
 void YieldWatch::pause_from(Clock::time_point now) {

@@ -85,6 +85,8 @@ class YieldWatch {
   std::atomic<Clock::rep> pause_{0};
 };
 
+class SharingWatch;
+
 /// How long a waiter keeps its processor before it sleeps.
 struct WaitPolicy {
   unsigned spins = 0;
@@ -94,6 +96,8 @@ struct WaitPolicy {
   Background* background = nullptr;
   /// Asked before each yield; nullptr: yields always pay.
   YieldWatch* yield_watch = nullptr;
+  /// Where the PEs that wait for each other run: sharing.hpp; nullptr: unknown. Not used without spins.
+  SharingWatch* sharing = nullptr;
 
   /// After so many spins and yields.
   [[nodiscard]] bool may_yield(unsigned turns) const {
@@ -173,24 +177,60 @@ void publish(Word& word, std::uint64_t value) {
   wake_sleepers(word);
 }
 
-/// Only spins and yields: true once done() holds, false when the policy is used up.
+/// The turns of a wait before it may sleep: spins, and then yields. A waiter spins for longer while the others run on
+/// other processors: if it slept, the kernel would move one of them to its processor. It does not spin if one of them
+/// runs on its own processor.
+class Turns {
+ public:
+  explicit Turns(const WaitPolicy& policy) : policy_(policy) {}
+
+  /// Spins or yields once. False: the waiter may sleep.
+  bool take() {
+    if (turn_ < policy_.spins && turn_ != kFirstLook) [[likely]] {
+      ++turn_;
+      cpu_pause();
+      return true;
+    }
+    return take_slowly();
+  }
+  /// Whether the Check must be called after this turn, because the waiter has spun for a while.
+  [[nodiscard]] bool needs_check() const { return needs_check_; }
+  /// There was something to do meanwhile.
+  void begin_again() {
+    turn_ = 0;
+    needs_check_ = false;
+  }
+
+ private:
+  static constexpr unsigned kFirstLook = 128;  // a wait between two processors has ended before
+
+  bool take_slowly();
+  bool spin_on();
+
+  const WaitPolicy& policy_;
+  unsigned turn_ = 0;
+  unsigned more_spins_ = 0;
+  bool needs_check_ = false;
+  bool has_spun_on_ = false;
+  Clock::time_point end_{};
+};
+
+/// Only spins and yields: true once done() holds, false when the policy is used up, or `check` returns an error.
+template <std::predicate Done, std::invocable Check>
+bool spin_until(const WaitPolicy& policy, Done done, Check&& check) {
+  for (Turns turns(policy);;) {
+    if (done()) {
+      return true;
+    }
+    if (!turns.take() || (turns.needs_check() && check() != std::errc{})) {
+      return false;
+    }
+    policy.advance();
+  }
+}
 template <std::predicate Done>
 bool spin_until(const WaitPolicy& policy, Done done) {
-  for (unsigned i = 0; i < policy.spins; ++i) {
-    if (done()) {
-      return true;
-    }
-    policy.advance();
-    cpu_pause();
-  }
-  for (unsigned i = policy.spins; policy.may_yield(i); ++i) {
-    if (done()) {
-      return true;
-    }
-    policy.advance();
-    policy.yield();
-  }
-  return done();
+  return spin_until(policy, done, [] { return std::errc{}; });
 }
 
 /// How long a waiter may sleep before it calls `check` again, if the Check has a deadline.
@@ -209,31 +249,24 @@ std::chrono::nanoseconds longest_sleep(const Check& check) {
 template <std::invocable Check>
 class Waiting {
  public:
-  Waiting(const WaitPolicy& policy, Check& check) : policy_(policy), check_(check) {}
+  Waiting(const WaitPolicy& policy, Check& check) : policy_(policy), check_(check), turns_(policy) {}
 
   /// `seen` is the word's value at the last check.
   template <typename Word>
   std::errc pause(Word& word, std::uint64_t seen) {
     if (policy_.advance()) {
-      turns_ = 0;
+      turns_.begin_again();
       return ++busy_turns_ % kLook != 0 ? std::errc{} : check_();
     }
-    if (turns_ < policy_.spins) {
-      ++turns_;
-      cpu_pause();
-      return {};
+    if (turns_.take()) [[likely]] {
+      return turns_.needs_check() ? check_() : std::errc{};
     }
-    return give_way(word, seen);
+    return sleep(word, seen);
   }
 
  private:
   template <typename Word>
-  std::errc give_way(Word& word, std::uint64_t seen) {
-    if (policy_.may_yield(turns_)) {
-      ++turns_;
-      policy_.yield();
-      return {};
-    }
+  std::errc sleep(Word& word, std::uint64_t seen) {
     const std::errc error = check_();
     if (error != std::errc{}) {
       return error;
@@ -252,7 +285,7 @@ class Waiting {
 
   const WaitPolicy& policy_;
   Check& check_;
-  unsigned turns_ = 0;
+  Turns turns_;
   unsigned busy_turns_ = 0;
 };
 
@@ -277,7 +310,7 @@ std::errc wait_on(Word& word, const WaitPolicy& policy, Done done, Check check) 
 /// yields again, as Waiting does.
 template <std::predicate Done, std::invocable Check>
 std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longest, Done done, Check check) {
-  if (spin_until(policy, done)) {
+  if (spin_until(policy, done, check)) {
     return {};
   }
   const std::atomic<std::uint32_t> nobody{0};
@@ -288,7 +321,7 @@ std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longes
       return done() ? std::errc{} : error;
     }
     if (policy.advance()) {
-      spin_until(policy, done);
+      spin_until(policy, done, check);
       continue;
     }
     futex_sleep(nobody, 0, policy.limit_word_nap(nap), policy.alarm);

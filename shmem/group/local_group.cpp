@@ -103,6 +103,7 @@ Result<std::unique_ptr<Group>> LocalGroup::create(std::unique_ptr<StoreBootstrap
   join_store_barriers();
   StoreBootstrap& steps = *bootstrap;
   auto job = make_job(std::move(bootstrap), std::move(options), *std::move(memory), where);
+  job->watch_sharing();
   introduce(*job);
   std::unique_ptr<LocalGroup> group(new LocalGroup(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
   if (auto ok = group->choose_barriers(steps); !ok) {

@@ -2,25 +2,16 @@
 #include "shmem/launcher/binding.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <memory>
 
 #include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem::launcher {
 
 namespace {
-
-struct CpuSetFree {
-  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-};
-using CpuSet = std::unique_ptr<cpu_set_t, CpuSetFree>;
 
 Cpus common(const Cpus& a, const Cpus& b) {
   Cpus both;
@@ -95,17 +86,6 @@ std::optional<Bind> bind_of(const std::string& name) {
     return Bind::kNuma;
   }
   return std::nullopt;
-}
-
-bool run_on(const Cpus& cpus) {
-  const auto room = static_cast<std::size_t>(cpus.back()) + 1;
-  const CpuSet set(CPU_ALLOC(room));
-  const std::size_t size = CPU_ALLOC_SIZE(room);
-  CPU_ZERO_S(size, set.get());
-  for (const int cpu : cpus) {
-    CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
-  }
-  return ::sched_setaffinity(0, size, set.get()) == 0;
 }
 
 Binding::Binding(Bind bind, const Cpus& allowed, const std::string& sysfs)

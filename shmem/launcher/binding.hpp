@@ -44,7 +44,4 @@ class Binding {
   std::vector<std::pair<int, Cpus>> nodes_;  // each NUMA node that has allowed processors
 };
 
-/// Binds this process to `cpus`. False with errno.
-bool run_on(const Cpus& cpus);
-
 }  // namespace shmem::launcher

@@ -10,6 +10,7 @@
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/config/options.hpp"
 #include "shmem/cores/processors.hpp"
+#include "shmem/cores/sharing.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/layout/core_state.hpp"
 #include "shmem/layout/kernel_sync.hpp"
@@ -49,6 +50,7 @@ struct Job {
   int first_relying = -1;                     // the first PE that has not called shmemx_set_survive
   bool replaces = false;                      // this process has taken the place of a PE that has died
   std::unique_ptr<YieldWatch> yield_watch{};  // of all waits, if nodes oversubscribe one machine
+  std::unique_ptr<SharingWatch> sharing{};    // of waits for the PEs of this node
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
   std::unique_ptr<std::atomic<bool>> gave_data = std::make_unique<std::atomic<bool>>(false);
   /// Memory of the program that is symmetric until it is unregistered.
@@ -79,7 +81,22 @@ struct Job {
     WaitPolicy all = policy_on(nodes, runnable, processors, yield_watch.get());
     all.alarm = policy.alarm;
     all.background = policy.background;
+    all.sharing = runnable == size ? policy.sharing : nullptr;  // each PE is one thread
     return all;
+  }
+
+  /// From now on waits keep this PE away from the processors of the others, if there is one for each.
+  void watch_sharing() {
+    if (policy.spins == 0 || size == 1) {
+      return;
+    }
+    std::vector<RunsOn*> pes;
+    for (int pe = 0; pe < size; ++pe) {
+      pes.push_back(&metadata(pe).runs_on);
+    }
+    sharing = std::make_unique<SharingWatch>(std::move(pes), me);
+    policy.sharing = sharing.get();
+    policy.yield_watch = yield_watch.get();
   }
 
   [[nodiscard]] bool is_in_heap(const void* mine) const {

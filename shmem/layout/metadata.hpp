@@ -9,6 +9,7 @@
 #include "gba/gba.h"
 #include "shmem/config/barrier_choice.hpp"
 #include "shmem/config/tuning.hpp"
+#include "shmem/cores/sharing.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/layout/heap_call.hpp"
 #include "shmem/memory/node_memory.hpp"
@@ -194,6 +195,7 @@ struct PeMetadata {
   std::atomic<std::uint64_t> seat;
   std::atomic<std::uint64_t> admitted;    // when its process was admitted; not yet: from kNotAdmitted on
   std::atomic<std::uint64_t> admissions;  // the number of the last admission; on each PE, since any may be replaced
+  RunsOn runs_on;
 };
 
 /// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords, EagerWords and

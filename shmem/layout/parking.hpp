@@ -32,7 +32,7 @@ void wake_parked(const AnyJob& job, int pe) {
 /// Waits until done(), which reads words of this PE. Ends early with the error of `check`.
 template <typename AnyJob, std::predicate Done, std::invocable Check>
 std::errc wait_parked(const AnyJob& job, Done done, Check check) {
-  if (spin_until(job.policy, done)) {
+  if (spin_until(job.policy, done, check)) {
     return {};
   }
   auto& parking = job.metadata(job.me).parking;
@@ -47,7 +47,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
       break;
     }
     if (job.policy.advance()) {
-      spin_until(job.policy, done);  // there may be more soon: class Waiting
+      spin_until(job.policy, done, check);  // there may be more soon: class Waiting
       continue;
     }
     // Once is enough: a PE that stores after it sees the count.

@@ -8,6 +8,7 @@
 #include "shmem/config/build.hpp"
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
+#include "shmem/cores/cpu_quota.hpp"
 #include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/memory/pages.hpp"
 #include "shmem/runtime/runtime.hpp"
@@ -58,6 +59,7 @@ void Runtime::report() const {
         why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
   }
   report_placement();
+  report_processors();
   report_neighbours();
   if (job_.options.info) {
     report_variables();
@@ -84,6 +86,39 @@ void Runtime::report_variables() const {
   for (const Setting& setting : settings_now()) {
     log(LogLevel::kInfo, "shmem:   %s=%s (%s): %s", setting.spec->name, setting.value.c_str(), setting.source.c_str(),
         setting.spec->help);
+  }
+}
+
+void Runtime::report_processors() const {
+  if (!job_.options.info) {
+    return;
+  }
+  const auto own = own_cpus();
+  const int mine = own ? static_cast<int>(own->size()) : job_.processors;
+  std::string text = fmt::format("{} for the {} PEs of this node", job_.processors, job_.size);
+  if (job_.size > job_.processors) {
+    text += ", which take turns";
+  } else {
+    text += mine == 1 ? ", PE 0 is bound to one" : ", PEs are not bound to one each";
+  }
+  if (const auto quota = cpu_quota(); quota) {
+    text += fmt::format("; control groups leave this PE {}.{:03} of them, and have throttled it {} times",
+                        quota->thousandths / 1000, quota->thousandths % 1000, times_throttled());
+  }
+  log(LogLevel::kInfo, "shmem: processors: %s", text.c_str());
+}
+
+void Runtime::report_sharing() const {
+  if (!job_.options.info || job_.options.info_json || !job_.sharing) {
+    return;
+  }
+  if (job_.sharing->refused()) {
+    log(LogLevel::kInfo, "shmem: PE %d could not leave a processor that another PE used: the kernel refused it",
+        job_.world_me());
+  }
+  if (const auto moves = job_.sharing->moves(); moves != 0) {
+    log(LogLevel::kInfo, "shmem: PE %d has left a processor that another PE used %llu times", job_.world_me(),
+        static_cast<unsigned long long>(moves));
   }
 }
 

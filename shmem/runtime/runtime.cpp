@@ -249,6 +249,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
           .first_relying = where->first_relying,
           .replaces = replaces,
           .yield_watch = std::move(yield_watch)};
+  job.watch_sharing();
   current_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level).release();
   owned_.store(current_, std::memory_order_release);
   auto ok = current_->open();
@@ -385,6 +386,7 @@ Result<void> Runtime::stop() {
 
 Result<void> Runtime::leave_job() {
   debug("ends");
+  report_sharing();
   if (Stream* stream = started_default_stream(); stream != nullptr) {
     stream->wait();
   }

@@ -116,6 +116,16 @@ TEST_F(CpuQuota, TellsWhichGroupsShareIt) {
   EXPECT_NE(two->group, one->group);
 }
 
+TEST_F(CpuQuota, SaysHowOftenTheGroupsWereThrottled) {
+  EXPECT_EQ(shmem::times_throttled(root_.path()), 0U);
+  unified("/a/b");
+  EXPECT_EQ(shmem::times_throttled(root_.path()), 0U);
+  write("/sys/fs/cgroup/a/b/cpu.stat", "usage_usec 12\nnr_periods 9\nnr_throttled 3\nthrottled_usec 5");
+  write("/sys/fs/cgroup/a/cpu.stat", "nr_throttled 4");
+  write("/sys/fs/cgroup/other/cpu.stat", "nr_throttled 100");
+  EXPECT_EQ(shmem::times_throttled(root_.path()), 7U);
+}
+
 TEST(CpuQuotaOfThisMachine, CanBeRead) {
   const auto quota = cpu_quota();
   EXPECT_TRUE(!quota || quota->thousandths > 0);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// PEs that wait for each other should not share a processor while another one is available: the one that waits takes
+// the time that the other one needs. The kernel does not part them while other processes compute, because then all
+// processors look equally busy. So the PEs do it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "shmem/cores/processors.hpp"
+
+namespace shmem {
+
+/// Where a PE ran at its last long wait, and when: Sighting. Alone on its cache line, and only that PE writes it. In
+/// shared memory; zero: it has not said so yet.
+struct alignas(64) RunsOn {
+  std::atomic<std::uint64_t> sighting;
+};
+static_assert(sizeof(RunsOn) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Ticks of about a millisecond of the node's steady clock.
+using SightingTick = std::uint64_t;
+constexpr SightingTick tick_of(std::chrono::steady_clock::time_point time) {
+  return static_cast<SightingTick>(time.time_since_epoch().count()) >> 20;
+}
+
+struct Sighting {
+  int cpu = -1;  // -1: unknown
+  SightingTick tick = 0;
+
+  [[nodiscard]] constexpr std::uint64_t word() const {
+    return cpu < 0 ? 0 : tick << 20 | (static_cast<std::uint64_t>(cpu) + 1);
+  }
+  static constexpr Sighting of(std::uint64_t word) { return {static_cast<int>(word & 0xfffff) - 1, word >> 20}; }
+  /// A PE that has not waited for longer may be anywhere.
+  [[nodiscard]] constexpr bool is_recent(SightingTick now) const { return cpu >= 0 && now - tick <= kRecent; }
+
+  static constexpr SightingTick kRecent = 16;
+};
+
+/// What a waiter knows of the other PEs.
+struct Company {
+  bool known = false;     // one of them has been seen recently
+  bool together = false;  // on the processor of the waiter
+
+  /// Counts a PE in. The waiter is on `cpu`.
+  constexpr void add(const Sighting& other, int cpu, SightingTick now) {
+    known = known || other.is_recent(now);
+    together = together || (other.is_recent(now) && other.cpu == cpu);
+  }
+};
+
+/// The processors of `allowed` to which a waiter on `cpu` may move: those without another PE. None: it stays.
+Cpus free_of_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
+
+/// How often a PE moves: not again for a while, and for longer each time that the last move has not helped for long.
+class MoveLimit {
+ public:
+  static constexpr std::chrono::milliseconds kShortest{4};
+  static constexpr std::chrono::milliseconds kLongest{256};
+
+  /// True if the PE may move now, which then counts as a move.
+  bool take(std::chrono::steady_clock::time_point now);
+
+ private:
+  // Hints: of two threads at once both may move.
+  std::atomic<std::chrono::steady_clock::rep> next_{0};
+  std::atomic<std::chrono::steady_clock::rep> pause_{0};
+};
+
+/// Tells the other PEs of a node where this one runs, and moves it away from a processor that another one uses. Any
+/// number of threads.
+class SharingWatch {
+ public:
+  enum class Verdict { kUnknown, kApart, kTogether, kMoved };
+
+  /// `pes` are those of the PEs of the node, which outlive this.
+  SharingWatch(std::vector<RunsOn*> pes, int me) : pes_(std::move(pes)), me_(static_cast<std::size_t>(me)) {}
+
+  /// Whether a waiter looks before it has spun for a while: a look reads a cache line of each PE.
+  [[nodiscard]] bool looks_early() const { return pes_.size() <= kFew; }
+  /// Says where this PE runs, and finds out whether another PE runs there, too. If so, moves this thread if it may.
+  Verdict look(std::chrono::steady_clock::time_point now);
+  /// Moves that the kernel has refused: by seccomp, or the processors of the thread have changed meanwhile.
+  [[nodiscard]] bool refused() const { return refused_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t moves() const { return moves_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kFew = 8;
+
+  void say(const Sighting& sighting);
+  // Relaxed: a hint, as all that is said here.
+  [[nodiscard]] Sighting sighting_of(std::size_t pe) const {
+    return Sighting::of(pes_[pe]->sighting.load(std::memory_order_relaxed));
+  }
+  [[nodiscard]] std::vector<Sighting> others() const;
+  bool move_from(int cpu, SightingTick now);
+
+  std::vector<RunsOn*> pes_;
+  std::size_t me_;
+  MoveLimit limit_;
+  std::atomic<bool> refused_{false};
+  std::atomic<std::uint64_t> moves_{0};
+};
+
+}  // namespace shmem
