@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shmem_info: what libshmem reads of the environment, what it would make of it, and how it was built.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/options.hpp"
 #include "shmem/config/tuning.hpp"
+#include "shmem/config/unknown_variables.hpp"
 #include "shmem/info/libraries.hpp"
 #include "shmem/version.hpp"
 
@@ -239,6 +242,9 @@ int show_settings(bool json) {
     print_json(settings, tables, config);
   } else {
     print_text(settings, tables, config);
+  }
+  for (const std::string& line : shmem::unknown_variables(environ)) {
+    std::fprintf(stderr, "%s\n", line.c_str());
   }
   int status = 0;
   for (const auto& problems : {config.problems, tables.problems}) {

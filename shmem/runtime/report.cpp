@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the first PE prints at start: SHMEM_VERSION, SHMEM_INFO, and huge pages that are not available.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include "shmem/config/build.hpp"
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
+#include "shmem/config/unknown_variables.hpp"
 #include "shmem/cores/cpu_quota.hpp"
 #include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/memory/pages.hpp"
@@ -45,6 +47,9 @@ void Runtime::report() const {
   }
   if (job_.options.info_json) {
     return report_json();
+  }
+  for (const std::string& line : unknown_variables(environ)) {
+    log(LogLevel::kWarn, "%s", line.c_str());
   }
   if (job_.options.version || job_.options.info) {
     log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,

@@ -162,6 +162,18 @@ TEST(Start, ReportsAFailureOfAllPesOnce) {
   EXPECT_EQ(first, job.output.rfind("a symmetric heap of ")) << job.output;
 }
 
+TEST(Start, TellsOnceOfVariablesThatItDoesNotKnow) {
+  const std::vector<std::string> environment{"SHMEM_SYMETRIC_SIZE=8m", "SHMEM_SYMMETRIC_HEAP_SIZE=8m",
+                                             "SHMEM_NAME=/mine"};
+  const auto job = run_clean(4, "off", {"shmem_pes", "wrong", "no-finalize"}, environment);
+  EXPECT_EQ(count_of(job.output, "SHMEM_SYMETRIC_SIZE is ignored: is SHMEM_SYMMETRIC_SIZE meant?"), 1) << job.output;
+  EXPECT_EQ(count_of(job.output, "SHMEM_SYMMETRIC_HEAP_SIZE is ignored: it is Open MPI's"), 1) << job.output;
+  EXPECT_THAT(job.output, Not(HasSubstr("SHMEM_NAME")));
+  const auto shown = run({program("shmem_info")}, environment);
+  ASSERT_TRUE(shown.exit.clean()) << shown.output;
+  EXPECT_EQ(count_of(shown.output, " is ignored: "), 2) << shown.output;
+}
+
 TEST(Heap, ThatIsFullIsReportedOnce) {
   const auto job = run_clean(4, "off", {"shmem_pes", "wrong", "full-heap"}, {"SHMEM_SYMMETRIC_SIZE=8m"});
   EXPECT_EQ(count_of(job.output, "PE 0: shmem_malloc(1073741824): the symmetric heap has no room"), 1) << job.output;
