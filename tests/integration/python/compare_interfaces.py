@@ -191,6 +191,11 @@ def main():
     if sys.argv[1:2] == ["--installed"]:
         print_installed(described[sys.argv[2]])
         return 0
+    unknown = [name for name in sys.argv[1:] if name not in described]
+    if unknown:
+        wants_help = unknown[0] in ("-h", "--help")
+        print(f"{__doc__}\n\nEngines: {', '.join(described)}", file=sys.stdout if wants_help else sys.stderr)
+        return 0 if wants_help else 2
     sys.path.insert(0, REPLICAS)
     problems = []
     for name in sys.argv[1:] or described:

@@ -92,6 +92,13 @@ class Comparison(unittest.TestCase):
             self.assertIn("SecondaryTierManager has no method drain_jobs", output)
             self.assertIn("drain is not described", output)
 
+    def test_a_name_that_is_no_engine_gets_the_usage(self):
+        for argument, status in (("--help", 0), ("no-engine", 2)):
+            command = [sys.executable, compare_interfaces.__file__, argument]
+            job = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(job.returncode, status, job.stderr)
+            self.assertIn("Engines: ", job.stdout + job.stderr)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=0)
