@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <sstream>
+#include <vector>
 
 #include "tests/scripts/tree.hpp"
 #include "tests/support/manual.hpp"
@@ -178,6 +180,25 @@ TEST(UserDocs, HaveTheVariablesOfTheTableInTheCode) {
 
 TEST(UserDocs, BeginWithAPageThatIsReadInAMinute) {
   EXPECT_LE(test_support::manual(kTree / "README.md").size(), 6000U);
+}
+
+TEST(UserDocs, BeginWithDoorsOfThreeLines) {
+  std::istringstream page(test_support::manual(kTree / "README.md"));
+  std::vector<int> doors;  // the command lines of each block of code that has some
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) {
+      inside = !inside;
+      doors.resize(doors.size() + (inside ? 1 : 0));
+    } else if (inside && line.starts_with("$ ")) {
+      ++doors.back();
+    }
+  }
+  std::erase(doors, 0);
+  EXPECT_EQ(doors.size(), 6U) << "what all need, then OpenSHMEM, PyTorch, KV blocks, the device, a cluster";
+  for (const int lines : doors) {
+    EXPECT_LE(lines, 3);
+  }
 }
 
 TEST(UserDocs, HaveAGlossaryOfTheWordsOfTheProject) {
