@@ -39,16 +39,19 @@ typed() {
     PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_plm_rsh_agent=false bash -o pipefail -c "cd /src && $1"
 }
 
-# Programs such as mpirun look for processors in /sys.
+# Programs such as mpirun look for processors in /sys. Users need a /dev/shm, as every container has one, for the semaphores
+# of Python; it must not appear in this machine's own /dev.
 mount_kernel() {
   mount -t proc proc "$root/proc"
   mount --bind /sys "$root/sys"
   mount --bind /dev "$root/dev"
+  mount --make-private "$root/dev"
+  mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 }
 
 unmount_kernel() {
   local mounted
-  for mounted in ccache dev sys proc; do
+  for mounted in ccache dev/shm dev sys proc; do
     ! mountpoint -q "$root/$mounted" || umount -l "$root/$mounted"
   done
 }
