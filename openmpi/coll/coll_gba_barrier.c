@@ -254,7 +254,8 @@ static int serve_first(mca_coll_gba_module_t* module) {
   if (module->server == MCA_COLL_GBA_UNDECIDED) {
     return -EAGAIN;
   }
-  if (module->server == MCA_COLL_GBA_DEVICE && !barrier->open && barrier->over) {
+  /* Unless it is the first request's that gba_ompi_give_way() has just completed. */
+  if (module->server == MCA_COLL_GBA_DEVICE && !module->serving && !barrier->open && barrier->over) {
     module->server = MCA_COLL_GBA_SOFTWARE;
   }
   return module->server == MCA_COLL_GBA_DEVICE ? serve_by_device(module) : serve_by_software(module);
@@ -332,13 +333,30 @@ int mca_coll_gba_ibarrier(ompi_communicator_t* comm, ompi_request_t** request, m
 
 /* ---- The progress engine ---- */
 
-/* A step for a module that has been taken from the list. */
-static int progress_module(mca_coll_gba_module_t* module) {
+/* Serves the requests. If the first one awaits the device, and the device is a process, lets it run. True: it has. */
+static bool serve_or_give_way(mca_coll_gba_module_t* module, opal_list_t* ended, int* events) {
+  *events = serve(module, ended);
+  if (*events > 0 || !module->serving || !mca_coll_gba_component.common.is_process) {
+    return false;
+  }
+  if (gba_ompi_give_way(module->setup, &mca_coll_gba_component.common) == 0) {
+    *events = serve(module, ended);
+  }
+  return true;
+}
+
+/* A step for a module that has been taken from the list. `may_give_way` becomes false if it has given way. */
+static int progress_module(mca_coll_gba_module_t* module, bool* may_give_way) {
   opal_list_t ended;
+  int events = 0;
   OBJ_CONSTRUCT(&ended, opal_list_t);
   OPAL_THREAD_LOCK(&module->setup->lock);
   progress_agreement(module);
-  const int events = serve(module, &ended);
+  if (*may_give_way) {
+    *may_give_way = !serve_or_give_way(module, &ended, &events);
+  } else {
+    events = serve(module, &ended);
+  }
   const bool done = module->server != MCA_COLL_GBA_UNDECIDED && opal_list_is_empty(&module->requests);
   module->active = !done;
   ompi_communicator_t* comm = module->comm;
@@ -357,6 +375,7 @@ static int progress_module(mca_coll_gba_module_t* module) {
 int mca_coll_gba_progress(void) {
   mca_coll_gba_component_t* const component = &mca_coll_gba_component;
   int events = 0;
+  bool may_give_way = true; /* once, however many modules wait */
   if (atomic_flag_test_and_set_explicit(&component->common.running, memory_order_acquire)) {
     return 0;
   }
@@ -368,7 +387,7 @@ int mca_coll_gba_progress(void) {
     if (module == NULL) {
       break;
     }
-    events += progress_module(module);
+    events += progress_module(module, &may_give_way);
   }
   gba_ompi_remote_progress(&component->common.channel);
   OPAL_THREAD_LOCK(&component->common.lock);

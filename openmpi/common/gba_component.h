@@ -42,7 +42,8 @@ typedef struct gba_ompi_component_t {
   bool port_tried;
   int port_error;
   gba_ompi_port_t port;
-  bool is_process; /* the device; of a shared port it is not known, and not needed */
+  bool is_process;              /* the device; of a shared port it is not known, and not needed */
+  _Atomic uint64_t yields_from; /* waiting processes sleep until then, in the time of gba_ompi_now() */
 } gba_ompi_component_t;
 
 /* `min_name`: min_comm_size or min_group_size. Called when the component registers its parameters. */

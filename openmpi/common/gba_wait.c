@@ -2,6 +2,7 @@
 #include "gba_wait.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -9,13 +10,16 @@
 #include "opal/util/output.h"
 
 static const uint64_t kSecond = 1000000000;
-/* ns. After kSpin a waiting process looks for a lost doorbell or release, and leaves the processor to others. If the
- * device is a process, it does so after kSpinWithProcess: Open MPI, which counts its own processes only, may have left
- * the device no processor. From then on the progress engine runs once in kSleep. Yielding is no substitute: on a busy
- * processor it returns only after the turns of others. */
+/* ns. After kSpin a waiting process looks for a lost doorbell or release, and leaves the processor to others: it
+ * sleeps, and the progress engine runs once in kSleep. */
 static const uint64_t kSpin = 1000000;
-static const uint64_t kSpinWithProcess = 1000;
 static const uint64_t kSleep = 100000;
+/* A device that is a process needs a processor at once: Open MPI, which counts its own processes only, may have left it
+ * none. A yield is the fastest way to give it one. If a yield takes longer than kLongYield, the processor has gone to
+ * other programs, which keep it for their turns of milliseconds: for kNoYields after that, waiting processes sleep. */
+static const uint64_t kSpinWithProcess = 1000;
+static const uint64_t kLongYield = 500000;
+static const uint64_t kNoYields = 100000000;
 
 uint64_t gba_ompi_now(void) {
   struct timespec time;
@@ -42,18 +46,50 @@ bool gba_ompi_is_late(const gba_ompi_setup_t* setup, const gba_ompi_component_t*
   return gba_ompi_now() - since > allowed;
 }
 
-static int wait_for_release(gba_ompi_setup_t* setup, const gba_ompi_component_t* component) {
+static int sleep_briefly(gba_ompi_setup_t* setup) {
+  return gba_ompi_barrier_sleep(&setup->barrier, kSleep);
+}
+
+/* What may have been a yield, has ended. */
+static void note_yield(gba_ompi_component_t* component, uint64_t before, uint64_t after) {
+  if (after - before > kLongYield) {
+    /* Relaxed, as the load: a hint, which threads may miss. */
+    atomic_store_explicit(&component->yields_from, after + kNoYields, memory_order_relaxed);
+  }
+}
+
+int gba_ompi_give_way(gba_ompi_setup_t* setup, gba_ompi_component_t* component) {
+  if (!component->is_process) {
+    return -EAGAIN;
+  }
+  const uint64_t before = gba_ompi_now();
+  if (before < atomic_load_explicit(&component->yields_from, memory_order_relaxed)) {
+    return sleep_briefly(setup);
+  }
+  if (!opal_progress_yield_when_idle) { /* else the progress engine does it */
+    sched_yield();
+    note_yield(component, before, gba_ompi_now());
+  }
+  return -EAGAIN;
+}
+
+static int wait_for_release(gba_ompi_setup_t* setup, gba_ompi_component_t* component) {
   gba_ompi_barrier_t* const barrier = &setup->barrier;
   for (int look = 0; look < component->options.spin; ++look) {
     if (gba_ompi_barrier_test(barrier) == 0) {
       return 0;
     }
   }
-  const uint64_t spin_time = component->is_process ? kSpinWithProcess : kSpin;
   const uint64_t begin = gba_ompi_now();
   while (gba_ompi_barrier_test(barrier) != 0) {
+    const uint64_t before = gba_ompi_now();
     gba_ompi_run_progress(setup);
-    if (gba_ompi_now() - begin > spin_time && gba_ompi_barrier_sleep(barrier, kSleep) == 0) {
+    const uint64_t after = gba_ompi_now();
+    note_yield(component, before, after);
+    const bool over = after - begin > kSpin              ? sleep_briefly(setup) == 0
+                      : after - begin > kSpinWithProcess ? gba_ompi_give_way(setup, component) == 0
+                                                         : false;
+    if (over) {
       break;
     }
     if (gba_ompi_is_late(setup, component, begin)) {

@@ -19,6 +19,11 @@ bool gba_ompi_is_late(const gba_ompi_setup_t* setup, const gba_ompi_component_t*
 /* Runs the progress engine without the setup's lock. REQUIRES: the lock. */
 void gba_ompi_run_progress(gba_ompi_setup_t* setup);
 
+/* For a wait in the progress engine: if the device is a process, gives the processor up, by a yield or, on a busy
+ * machine, by a sleep of up to 0.1 ms; else it does nothing. REQUIRES: the lock; a barrier of the device is open. 0: it
+ * is over. -EAGAIN: not known. */
+int gba_ompi_give_way(gba_ompi_setup_t* setup, gba_ompi_component_t* component);
+
 /* Arrives and waits; counts. REQUIRES: the lock, and !barrier.over. 0, or -ETIMEDOUT after the timeout: the next call
  * continues the same barrier. */
 int gba_ompi_wait(gba_ompi_setup_t* setup, gba_ompi_component_t* component);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ranks.h"
@@ -28,6 +30,48 @@ static void mixed_case(char** numbers) {
       ranks_barrier(&world);
     }
   }
+}
+
+static _Atomic long yields;
+
+/* In place of libc's, also for libraries. */
+int sched_yield(void) {
+  atomic_fetch_add_explicit(&yields, 1, memory_order_relaxed);
+  return (int)syscall(SYS_sched_yield);
+}
+
+/* How often this process has given its processor up. */
+static long times_given_up(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return atomic_load_explicit(&yields, memory_order_relaxed) + usage.ru_nvcsw;
+}
+
+/* tested N: rank 0 tests an MPI_Ibarrier N times before the last rank enters it, and prints how often it has given its
+ * processor up in them. */
+static void tested_case(char** numbers) {
+  const int tests = atoi(numbers[0]);
+  int done = 0;
+  MPI_Request request;
+  tested_t tests_are_made;
+  ranks_watch(&tests_are_made, MPI_COMM_WORLD, ranks_new_slot());
+  ranks_barrier(&world);
+  if (rank == size - 1) {
+    ranks_wait_for_others(&tests_are_made);
+  }
+  const uint64_t entered = ranks_enter(&world);
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  if (rank == 0) {
+    const long before = times_given_up();
+    for (int i = 0; i < tests; ++i) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      ranks_expect(!done, "the last rank has not entered");
+    }
+    printf("given up %ld\n", times_given_up() - before);
+  }
+  ranks_enter(&tests_are_made);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  ranks_check(&world, entered);
 }
 
 /* Blocking and non-blocking barriers in turn; slots with odd numbers begin with non-blocking ones. */
@@ -373,7 +417,8 @@ int main(int count, char** arguments) {
                {"killed", killed_case, 3},   {"late", late_case, 3},       {"parting", parting_case, 3},
                {"idle", idle_case, 1},       {"threads", threads_case, 2}, {"reset", reset_case, 3},
                {"again", again_case, 1},     {"dies", dies_case, 2},       {"spawn", spawn_case, 1},
-               {"spawned", spawned_case, 1}, {"whose", whose_case, 1},     {"loop", loop_case, 2}};
+               {"spawned", spawned_case, 1}, {"whose", whose_case, 1},     {"loop", loop_case, 2},
+               {"tested", tested_case, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) {
       continue;

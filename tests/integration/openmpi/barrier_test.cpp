@@ -10,6 +10,7 @@ namespace {
 
 using openmpi_test::HasLine;
 using openmpi_test::Mpirun;
+using openmpi_test::Options;
 using openmpi_test::Passes;
 using test_support::FakeDevice;
 using test_support::repeats;
@@ -41,6 +42,20 @@ TEST_F(Barrier, MayBeNonBlocking) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr(kSelected), HasSubstr(", fallen back 0,")));
   EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
+}
+
+/// The device is a process, which may need the processor of a rank that waits in Open MPI's progress engine.
+TEST_F(Barrier, GivesTheProcessorToADeviceThatIsAProcess) {
+  const FakeDevice device;
+  constexpr unsigned long long kTests = 100;
+  const Options spins{"--mca", "mpi_yield_when_idle", "0"};
+  const auto job = run(2, device.path(), {"tested", std::to_string(kTests)}, spins);
+  EXPECT_THAT(job, Passes(HasSubstr(kSelected)));
+  EXPECT_GE(sum_of(job.output, "given up"), kTests / 2) << job.output;
+  // Without a device it is left to Open MPI.
+  const auto without = run(2, "", {"tested", std::to_string(kTests)}, spins);
+  EXPECT_THAT(without, Passes(testing::_));
+  EXPECT_LT(sum_of(without.output, "given up"), kTests / 2) << without.output;
 }
 
 TEST_F(Barrier, IsDoneOnEveryKindOfIntracommunicator) {
