@@ -223,7 +223,7 @@ use_as_administrator() {
   try "PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs shmem gba"
   try "apt-get -q -y install --no-install-recommends environment-modules man-db"
   print "PE 1 has 0" ". /etc/profile.d/modules.sh && module use $prefix/share/modulefiles && module load libshmem && \
-oshcc -o /tmp/hello hello.c && oshrun -n 2 /tmp/hello"
+oshcc -o /tmp/hello hello.c && oshrun -n 2 /tmp/hello && python3 -c 'import shmem_kv'"
   # The wrappers, C11, pshmem, kernels, MPI programs, pkg-config and CMake.
   try "PATH=$prefix/bin:\$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix bash tests/packages/use_shmem.sh /tmp/use_shmem"
   each_page "$prefix/share/man" oshrun shmem_info gba gba-fake-device kv_shuffle gba_open shmem_put
@@ -233,7 +233,7 @@ oshcc -o /tmp/hello hello.c && oshrun -n 2 /tmp/hello"
   done
   try "sh packaging/slurm/prolog.sh"
   try "cmake --build build --target uninstall"
-  refuse "No such file" "ls $prefix/bin/oshrun"
+  refuse "No such file" "ls -d $prefix"
 }
 
 # each_page FOLDER NAME...: man finds and formats the pages.

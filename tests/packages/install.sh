@@ -143,6 +143,8 @@ if [[ -d "$libdir/libgba/openmpi" ]]; then
 fi
 echo "== uninstalled"
 mv "$moved" "$prefix"
+# What Python leaves where it may write.
+[[ ! -d "$prefix/lib/python3/dist-packages/shmem_kv" ]] || mkdir "$prefix/lib/python3/dist-packages/shmem_kv/__pycache__"
 cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2
 [[ ! -e "$prefix" ]] || { echo "left behind: $(find "$prefix")" && exit 1; }
 ! cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2 || { echo "it uninstalls twice" && exit 1; }
