@@ -41,17 +41,17 @@ mapfile -t -d '' doors < <(blocks)
   echo "README.md has few commands: ${doors[*]}"
   exit 1
 }
-inside id -u somebody >/dev/null 2>&1 || inside useradd --home-dir /tmp/home-of-somebody somebody
+inside id -u guest >/dev/null 2>&1 || inside useradd --home-dir /tmp/home-of-guest guest
 inside mkdir -p /tmp/home-of-root
-inside install -d -o somebody /tmp/home-of-somebody
+inside install -d -o guest /tmp/home-of-guest
 exports=
 for door in "${doors[@]}"; do
   check "README, as root: $door" as root "$exports$door"
   exports+="$(grep '^export ' <<<"$door" || true)"$'\n'
 done
-inside chown -R somebody /src
+inside chown -R guest /src
 for door in "${doors[@]}"; do
   # What has been installed and built.
   door="$(grep -v -e install-deps.sh -e '^cmake -B' <<<"$door")"
-  check "README, as a user: $door" as somebody "$exports$door"
+  check "README, as a user: $door" as guest "$exports$door"
 done
