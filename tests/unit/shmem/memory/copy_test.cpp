@@ -111,11 +111,11 @@ TEST(CopyRoutine, OfAmdAndAnOldLibraryDependsOnTheDistanceInThePage) {
   const auto chosen = [](std::uintptr_t to, std::uintptr_t from) {
     return shmem::copy_routine(kAmdDebian12, 32768, 100 * kPage + to, 300 * kPage + from);
   };
-  for (const std::uintptr_t ahead : {1U, 16U, 63U, 64U, 511U}) {
+  for (const std::uintptr_t ahead : {1U, 16U, 63U, 64U, 255U}) {
     EXPECT_EQ(chosen(ahead, 0), CopyRoutine::kDescending) << ahead;
     EXPECT_EQ(chosen(5 * kPage + ahead - 16, kPage - 16), CopyRoutine::kDescending) << ahead;
   }
-  for (const std::uintptr_t ahead : {0U, 512U, 2048U, 4080U, 4095U}) {
+  for (const std::uintptr_t ahead : {0U, 256U, 2048U, 4080U, 4095U}) {
     EXPECT_EQ(chosen(ahead, 0), CopyRoutine::kAscending) << ahead;
   }
 }
