@@ -9,6 +9,7 @@
 
 #include "shmem/api/copied.hpp"
 #include "shmem/layout/peers.hpp"
+#include "shmem/memory/copy.hpp"
 #include "shmem/team/spanning_team.hpp"
 
 namespace shmem::api {
@@ -117,7 +118,7 @@ class LibraryTeam final : public kv::OperatorTeam {
     for (const Piece& piece : pieces) {
       const PrivateCopy copy = private_copy(piece.to, number);
       if (copy.memory == nullptr) {  // of a cache whose K and V are memory of different kinds
-        std::memcpy(job_.translate(piece.to, number), piece.from, piece.size);
+        copy_bytes(job_.translate(piece.to, number), piece.from, piece.size);
         continue;
       }
       process = &*copy.memory->process;

@@ -6,10 +6,10 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <span>
 
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/copy.hpp"
 
 namespace shmem::kv {
@@ -86,10 +86,10 @@ class DoubleBuffer {
 /// For processors without copy engines: calls return when the copy is done.
 struct LocalEngine {
   static void read(std::byte* to, const std::byte* from, std::size_t size, int /*buffer*/) {
-    std::memcpy(to, from, size);
+    copy_cached(to, from, size);
   }
   static void write(std::byte* to, const std::byte* from, std::size_t size, int /*buffer*/) {
-    std::memcpy(to, from, size);
+    copy_cached(to, from, size);
   }
   static void wait_read(int /*buffer*/) {}
   static void wait_write(int /*buffer*/) {}

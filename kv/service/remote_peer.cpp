@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kv/service/memory.hpp"
+#include "shmem/memory/cached_copy.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -320,7 +321,7 @@ class RemotePull::Request final : public RemoteCall {
     if (!bytes) {
       return false;
     }
-    std::memcpy(static_cast<std::byte*>(destinations_[item.index]) + done, bytes->data(), bytes->size());
+    copy_cached(static_cast<std::byte*>(destinations_[item.index]) + done, bytes->data(), bytes->size());
     done += bytes->size();
     if (done == size) {
       status = 0;

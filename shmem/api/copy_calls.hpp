@@ -9,6 +9,7 @@
 
 #include "shmem/api/copied.hpp"
 #include "shmem/api/peer.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/copy.hpp"
 
 namespace shmem::api {
@@ -69,7 +70,7 @@ template <Done When>
       return;
     }
     // Through the cache: this PE is about to use it.
-    std::memcpy(dest, theirs, bytes);
+    copy_cached(dest, theirs, bytes);
     progress(runtime);
   }
 }
@@ -219,7 +220,7 @@ void copy_blocks(std::byte* to, const std::byte* from, const Blocks& blocks) {
     return;
   }
   for (std::size_t i = 0; i < blocks.count; ++i) {
-    std::memcpy(to + i * blocks.to_step, from + i * blocks.from_step, blocks.block);
+    copy_cached(to + i * blocks.to_step, from + i * blocks.from_step, blocks.block);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "shmem/api/copy_calls.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmemx_interface.h"
 
 using namespace shmem::api;  // NOLINT(google-build-using-namespace): the bodies of the calls, all of them
@@ -132,7 +133,7 @@ void shmemx_put_staged(const char* call, void* dest, const void* source, const s
   }
   for (std::size_t i = 0; i < all.count; ++i) {
     stage(theirs + i * all.to_step, static_cast<const std::byte*>(source) + i * all.from_step, all.block, through,
-          std::memcpy, shmem::copy_bytes);
+          shmem::copy_cached, shmem::copy_bytes);
   }
   to.wake();
 }
@@ -156,8 +157,8 @@ void shmemx_get_staged(const char* call, void* dest, const void* source, const s
     return;
   }
   for (std::size_t i = 0; i < all.count; ++i) {
-    stage(static_cast<std::byte*>(dest) + i * all.to_step, theirs + i * all.from_step, all.block, through, std::memcpy,
-          std::memcpy);
+    stage(static_cast<std::byte*>(dest) + i * all.to_step, theirs + i * all.from_step, all.block, through,
+          shmem::copy_cached, shmem::copy_cached);
   }
 }
 SHMEM_CATCH(void)

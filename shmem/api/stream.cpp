@@ -11,6 +11,7 @@
 #include "shmem/api/stream.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/config/log.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem_device.h"
 
@@ -147,8 +148,8 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
       api::remote_get(peer, dest, source, bytes);
     } else if (theirs == nullptr) {
       api::get_copied(peer, dest, source, {.block = bytes});
-    } else if (bytes != 0) {
-      std::memcpy(dest, theirs, bytes);
+    } else {
+      shmem::copy_cached(dest, theirs, bytes);
     }
     return std::errc{};
   });
@@ -157,9 +158,7 @@ SHMEM_CATCH(void)
 
 void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmemx_stream_t* stream) noexcept try {
   give(stream, "shmemx_memcpy_on_stream", [dest, source, bytes] {
-    if (bytes != 0) {
-      std::memcpy(dest, source, bytes);
-    }
+    shmem::copy_cached(dest, source, bytes);
     return std::errc{};
   });
 }

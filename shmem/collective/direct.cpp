@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
 #include <span>
 
@@ -80,7 +79,7 @@ void combine_directly(std::span<const std::byte* const> from, std::span<std::byt
   for (std::size_t at = 0; at < size; at += kCombinedDirectly) {
     const std::size_t part = std::min(kCombinedDirectly, size - at);
     const std::size_t count = part / reduction.reduction.element;
-    std::memcpy(result.data(), from[0] + begin + at, part);
+    copy_cached(result.data(), from[0] + begin + at, part);
     for (const std::byte* one : from.subspan(1)) {
       reduction.reduction.combine(result.data(), one + begin + at, count);
     }
@@ -88,7 +87,7 @@ void combine_directly(std::span<const std::byte* const> from, std::span<std::byt
       reduction.finish(result.data(), count, static_cast<int>(from.size()));
     }
     for (std::byte* one : to) {
-      std::memcpy(one + begin + at, result.data(), part);
+      copy_cached(one + begin + at, result.data(), part);
     }
   }
 }

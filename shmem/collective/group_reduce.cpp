@@ -2,9 +2,9 @@
 // Reductions and scans between nodes. All combine neighbours in the list, lower member first.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "shmem/collective/reduce.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/net/message_cost.hpp"
 #include "shmem/net/process_group.hpp"
 
@@ -87,7 +87,7 @@ Result<void> ProcessGroup::reduce_by_doubling(Messages& messages, std::byte* dat
     reduction.combine(mine, theirs, count);
   }
   if (mine != data) {
-    std::memcpy(data, mine, bytes);
+    copy_cached(data, mine, bytes);
   }
   if (!paired) {
     return {};
@@ -120,15 +120,11 @@ Result<void> ProcessGroup::reduce_by_shares(Messages& messages, std::byte* data,
     return ok;
   }
   std::byte* const share = data + offsets[own];
-  if (bytes != 0) {
-    std::memcpy(to[own].data(), share, bytes);
-  }
+  copy_cached(to[own].data(), share, bytes);
   for (std::size_t member = 1; member < members; ++member) {
     reduction.combine(shares, to[member].data(), bytes / reduction.element);
   }
-  if (bytes != 0) {
-    std::memcpy(share, shares, bytes);
-  }
+  copy_cached(share, shares, bytes);
   return gather(messages, offsets, data);
 }
 
@@ -173,7 +169,7 @@ Result<void> ProcessGroup::scan(Messages& messages, std::byte* data, std::size_t
   if (before.empty()) {
     before.resize(bytes);
   }
-  std::memcpy(data, before.data(), bytes);
+  copy_cached(data, before.data(), bytes);
   return {};
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "shmem/config/tuning.hpp"
 #include "shmem/layout/sync_view.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/net/network.hpp"
 #include "shmem/team/eager.hpp"
 
@@ -92,7 +92,7 @@ struct Members {
     if (is_remote(member)) {
       return fetch_remote(to, mine, offset, size, member);
     }
-    std::memmove(to, at(mine, member) + offset, size);  // through the cache: this PE is about to use it
+    move_cached(to, at(mine, member) + offset, size);  // through the cache: this PE is about to use it
     return {};
   }
 
@@ -124,9 +124,7 @@ inline Share share_of(int i, int shares, std::size_t bytes) {
 
 /// The memory may be missing if there is nothing to copy, and overlap.
 inline void move_bytes(void* to, const void* from, std::size_t size) {
-  if (size != 0 && to != from) {
-    std::memmove(to, from, size);
-  }
+  move_cached(to, from, size);
 }
 
 /// All members give, and use(member, given) is called for each gift of members 0 to `last`, in this order. REQUIRES:

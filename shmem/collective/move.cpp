@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/collective/move.hpp"
 
-#include <cstring>
 #include <numeric>
 
 #include "shmem/collective/neighbours.hpp"
 #include "shmem/collective/on_nodes.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/scratch_buffer.hpp"
 
 namespace shmem {
@@ -13,7 +13,11 @@ namespace {
 
 /// Through the cache: this PE is about to use it.
 void fetch(std::byte* to, const std::byte* from, std::size_t size) {
-  copy_small(to, from, size);
+  if (size < kLeastChosen) {
+    copy_small(to, from, size);
+  } else {
+    move_cached(to, from, size);
+  }
 }
 
 void fetch(std::byte* to, const std::byte* from, const Strided& block) {
@@ -22,7 +26,7 @@ void fetch(std::byte* to, const std::byte* from, const Strided& block) {
     return;
   }
   for (std::size_t i = 0; i < block.count; ++i) {
-    std::memcpy(to + i * block.to_step, from + i * block.from_step, block.element);
+    copy_cached(to + i * block.to_step, from + i * block.from_step, block.element);
   }
 }
 

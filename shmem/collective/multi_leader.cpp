@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -35,7 +34,7 @@ Result<void> fetch_shares(const Members& members, std::byte* dest, std::size_t s
     if (share.size == 0) {
       continue;
     }
-    std::memcpy(dest + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
+    copy_cached(dest + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
   }
   return members.spanning->sync_results_here();
 }
@@ -50,12 +49,12 @@ void combine_here(const Members& members, const Reduction& reduction, std::byte*
     for (int place = 0; place < members.here->size; ++place) {
       const std::byte* const theirs = members.at(source, member_here(members, place)) + begin;
       if (place == 0) {
-        std::memcpy(sum.data(), theirs, some);
+        copy_cached(sum.data(), theirs, some);
       } else {
         reduction.combine(sum.data(), theirs, some / reduction.element);
       }
     }
-    std::memcpy(dest + begin, sum.data(), some);
+    copy_cached(dest + begin, sum.data(), some);
   }
 }
 
@@ -81,9 +80,7 @@ Result<void> broadcast(const Members& members, std::byte* dest, const void* sour
   }
   std::byte* const given = members.at(source, root);
   const auto sent = rail.broadcast(given + share.begin, share.size, root_node);  // which reads it only, at its root
-  if (dest != given) {
-    std::memmove(dest, given, size);
-  }
+  move_cached(dest, given, size);
   return team.sync_results_here(sent);
 }
 
@@ -124,7 +121,7 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, st
   const std::size_t mine = static_cast<std::size_t>(members.me) * block;
   for (int place = 0; block != 0 && place < members.here->size; ++place) {
     const int member = member_here(members, place);
-    std::memcpy(to + static_cast<std::size_t>(member) * block, members.at(source, member) + mine, block);
+    copy_cached(to + static_cast<std::size_t>(member) * block, members.at(source, member) + mine, block);
   }
   return team.sync_results_here(members.spanning->everybody().alltoall(out, in));
 }

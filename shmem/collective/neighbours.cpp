@@ -167,8 +167,8 @@ std::byte* fetch_pieces(const Members& members, int unit, const std::byte* gift,
     if (CollectGift::included(gift)) {
       copy_small(to, contents, length);
       contents += length;
-    } else if (length != 0) {
-      std::memcpy(to, members.at(source, first + i), length);
+    } else {
+      copy_cached(to, members.at(source, first + i), length);
     }
     to += length;
   }

@@ -2,7 +2,6 @@
 #include "shmem/collective/on_nodes.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -251,7 +250,7 @@ namespace {
 void copy_block(std::byte* to, std::size_t to_step, const std::byte* from, std::size_t from_step,
                 const Strided& block) {
   for (std::size_t i = 0; i < block.count; ++i) {
-    std::memcpy(to + i * to_step, from + i * from_step, block.element);
+    copy_cached(to + i * to_step, from + i * from_step, block.element);
   }
 }
 

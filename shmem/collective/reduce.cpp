@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shmem/collective/on_nodes.hpp"
+#include "shmem/memory/cached_copy.hpp"
 
 namespace shmem {
 namespace {
@@ -32,12 +33,12 @@ Result<void> combine(const Members& members, const Reduction& reduction, std::by
         return theirs.error();
       }
       if (member == 0) {
-        std::memcpy(sum.data(), *theirs, bytes);
+        copy_cached(sum.data(), *theirs, bytes);
       } else {
         reduction.combine(sum.data(), *theirs, count);
       }
     }
-    std::memcpy(to + (i - begin) * reduction.element, sum.data(), bytes);
+    copy_cached(to + (i - begin) * reduction.element, sum.data(), bytes);
   }
   return {};
 }
@@ -288,7 +289,7 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
     if (!ok) {
       return ok;
     }
-    std::memcpy(dest + i * reduction.element, piece.data(), (end - i) * reduction.element);
+    copy_cached(dest + i * reduction.element, piece.data(), (end - i) * reduction.element);
   }
   return {};
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "shmem/group/mail.hpp"
 #include "shmem/layout/peers.hpp"
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/ordering.hpp"
 
 namespace shmem {
@@ -16,15 +16,15 @@ namespace {
 void put(MailRing& ring, std::uint64_t at, const void* from, std::size_t size) {
   const std::size_t begin = at % MailRing::kRoom;
   const std::size_t first = std::min(size, MailRing::kRoom - begin);
-  std::memcpy(ring.data.data() + begin, from, first);
-  std::memcpy(ring.data.data(), static_cast<const std::byte*>(from) + first, size - first);
+  copy_cached(ring.data.data() + begin, from, first);
+  copy_cached(ring.data.data(), static_cast<const std::byte*>(from) + first, size - first);
 }
 
 void get(const MailRing& ring, std::uint64_t at, void* to, std::size_t size) {
   const std::size_t begin = at % MailRing::kRoom;
   const std::size_t first = std::min(size, MailRing::kRoom - begin);
-  std::memcpy(to, ring.data.data() + begin, first);
-  std::memcpy(static_cast<std::byte*>(to) + first, ring.data.data(), size - first);
+  copy_cached(to, ring.data.data() + begin, first);
+  copy_cached(static_cast<std::byte*>(to) + first, ring.data.data(), size - first);
 }
 
 }  // namespace
@@ -228,9 +228,8 @@ bool Mail::take_early(const MessagePointer& message) {
         continue;
       }
       message->peer = member;
-      // An empty buffer may be at no address.
-      if (message->size != 0 && message->fits({one->head.size, one->head.type})) {
-        std::memcpy(message->data, one->data.data(), message->size);
+      if (message->fits({one->head.size, one->head.type})) {
+        copy_cached(message->data, one->data.data(), message->size);
       }
       end_received(message, one->head);  // before it is in no list any more: this may need memory
       receives_.remove(message);

@@ -10,6 +10,7 @@
 
 #include "base/size_text.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/memory/cached_copy.hpp"
 
 namespace shmem {
 namespace {
@@ -132,7 +133,7 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
     return exhausted(call);
   }
   std::byte* moved = job_.memory.heap(job_.me) + *offset;
-  std::memcpy(moved, pointer, std::min(size, heap()->size_of(call.address).value_or(0)));
+  copy_cached(moved, pointer, std::min(size, heap()->size_of(call.address).value_or(0)));
   release(call.address);
   // Other PEs may write to the new block once they have returned, so it must have its contents before that.
   if (auto ok = rendezvous_.barrier(); !ok) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/net/expected_answers.hpp"
 
-#include <cstring>
-
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/net/request_server.hpp"
 
 namespace shmem {
@@ -79,7 +78,7 @@ void ExpectedAnswers::take(std::span<const std::byte> header, std::span<const st
     expected->refused = true;
     expected->left = 0;
   } else if (expected->bytes > 0 && !bytes.empty()) {  // there may be no address either
-    std::memcpy(expected->to + answer.value, bytes.data(), bytes.size());
+    copy_cached(expected->to + answer.value, bytes.data(), bytes.size());
     expected->left -= bytes.size();
   }
   if (expected->left > 0) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "shmem/memory/cached_copy.hpp"
 #include "shmem/net/message_cost.hpp"
 
 namespace shmem {
@@ -318,7 +319,7 @@ Result<void> ProcessGroup::gather_in_line(Messages& messages, std::span<const st
   std::byte* const line = *given;
   std::size_t begin = total - bytes_of(me_, 1);
   const std::size_t own = offsets[static_cast<std::size_t>(me_)];
-  std::copy_n(all + own, total - begin, line + begin);
+  copy_cached(line + begin, all + own, total - begin);
   for (int distance = 1; distance < size(); distance *= 2) {
     const int count = std::min(distance, size() - distance);
     const std::size_t incoming = bytes_of(me_ - distance - count + 1, count);
@@ -335,8 +336,8 @@ Result<void> ProcessGroup::gather_in_line(Messages& messages, std::span<const st
     }
   }
   const std::size_t up_to_me = offsets[static_cast<std::size_t>(me_) + 1];
-  std::copy_n(line, total - up_to_me, all + up_to_me);
-  std::copy_n(line + total - up_to_me, up_to_me, all);
+  copy_cached(all + up_to_me, line, total - up_to_me);
+  copy_cached(all, line + total - up_to_me, up_to_me);
   return {};
 }
 
@@ -369,7 +370,7 @@ Result<void> ProcessGroup::alltoall(std::span<const std::span<const std::byte>> 
                                     std::span<const std::span<std::byte>> to) {
   return run("alltoall", {}, [&](Messages& messages) {
     const auto own = static_cast<std::size_t>(me_);
-    std::copy(from[own].begin(), from[own].end(), to[own].begin());
+    move_cached(to[own].data(), from[own].data(), from[own].size());
     return exchange(messages, from, to);
   });
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "shmem/memory/cached_copy.hpp"
+
 namespace shmem {
 
 namespace {
@@ -87,8 +89,8 @@ bool RequestedMemory::put(const Request& request, std::span<const std::byte> byt
     store<std::uint64_t>(to->data(), bytes.data());
   } else if (bytes.size() == sizeof(std::uint32_t) && aligned(to->data(), sizeof(std::uint32_t))) {
     store<std::uint32_t>(to->data(), bytes.data());
-  } else if (!bytes.empty()) {
-    std::memcpy(to->data(), bytes.data(), bytes.size());
+  } else {
+    copy_cached(to->data(), bytes.data(), bytes.size());
   }
   return true;
 }
