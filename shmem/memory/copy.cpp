@@ -2,6 +2,7 @@
 #include "shmem/memory/copy.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "shmem/memory/cached_copy.hpp"
@@ -77,11 +78,28 @@ void stream(std::byte* to, const std::byte* from, std::size_t size, const std::b
   std::memcpy(to + body, from + body, tail);
 }
 
-/// Copied between two readings of the clock: more than the stores that a processor has in flight.
+/// Copied between two readings of the clock: more than the stores that a processor has in flight. While the cache is
+/// fast, each sample is twice as long as the one before: few readings, and a part of the destination that streaming has
+/// left in no cache gets into the cache if it is not longer than the part before it that is there. Otherwise repeated
+/// copies to one place, which no other PE reads, would always stream.
 constexpr std::size_t kSample = 4096;
-/// Ticks of the time stamp counter, 2 to 4 per nanosecond, for a line of a sample. Measured: 4 if the line is in a
-/// cache of this processor, 14 if it is in no cache, 16 to 55 if it is in another processor's, and 6 for streaming.
-constexpr std::uint64_t kSlowTicksPerLine = 12;
+constexpr std::size_t kMostSampled = std::size_t{64} << 10;
+/// Ticks of the time stamp counter, 2 to 4 per nanosecond, for kSample bytes. Measured, for each of its lines: 4 to 6
+/// if the line is in a cache of this processor, 10 if it is in the last one, 14 if it is in none, 16 to 55 if it is in
+/// another processor's, and 6 to 9 for streaming.
+constexpr std::uint64_t kLeastSlowTicks = 6 * kSample / kLine;
+constexpr std::uint64_t kMostSlowTicks = 12 * kSample / kLine;
+/// What streaming takes here, by the last measurements: the cache is slow if it takes longer. Relaxed: only a hint.
+std::atomic<std::uint64_t> slow_ticks{kMostSlowTicks};
+
+std::uint64_t ticks_per_sample(std::uint64_t ticks, std::size_t size) {
+  return ticks * kSample / size;
+}
+void learn_streaming(std::uint64_t ticks, std::size_t size) {
+  const std::uint64_t now = std::min(ticks_per_sample(ticks, size), kMostSlowTicks);
+  const std::uint64_t mean = (3 * slow_ticks.load(std::memory_order_relaxed) + now) / 4;
+  slow_ticks.store(std::max(mean, kLeastSlowTicks), std::memory_order_relaxed);
+}
 /// One slow sample may be an interrupt, or the first access to a page.
 constexpr int kSlowSamples = 2;
 /// Lines that a piece covers only in part go through the cache anyway.
@@ -92,18 +110,22 @@ constexpr std::size_t kLeastStreamed = 4 * kLine;
 /// Stops when the cache is found to be slow. Returns the number of bytes copied.
 std::size_t BatchCopy::copy_while_fast(Piece piece) {
   // Locals, like the piece: otherwise the compiler must assume that a copy may change this object.
+  const std::uint64_t limit = slow_ticks.load(std::memory_order_relaxed);
   std::uint64_t looked = looked_ != 0 ? looked_ : __rdtsc();
+  std::size_t sample = sample_;
   std::size_t unseen = unseen_;
   int slow = slow_;
   const std::size_t before = piece.size;
   while (piece.size != 0 && slow < kSlowSamples) {
-    const std::size_t size = std::min(piece.size, kSample - unseen);
+    const std::size_t size = std::min(piece.size, sample - unseen);
     copy_cached(piece.to, piece.from, size);
     piece = piece.without(size);
     unseen += size;
-    if (unseen == kSample) {
+    if (unseen == sample) {
       const std::uint64_t now = __rdtsc();
-      slow = now - looked > kSlowTicksPerLine * kSample / kLine ? slow + 1 : 0;
+      const bool is_slow = ticks_per_sample(now - looked, sample) > limit;
+      slow = is_slow ? slow + 1 : 0;
+      sample = is_slow ? kSample : std::min(2 * sample, kMostSampled);
       looked = now;
       unseen = 0;
     }
@@ -112,6 +134,7 @@ std::size_t BatchCopy::copy_while_fast(Piece piece) {
   done_ += done;
   const bool fast = slow < kSlowSamples;
   looked_ = fast ? looked : 0;
+  sample_ = sample;
   unseen_ = unseen;
   slow_ = fast ? slow : 0;
   if (!fast) {
@@ -128,7 +151,11 @@ void BatchCopy::copy(const Piece& piece, const Piece& next) {
     } else {
       size = left.size < kStreamingFrom ? left.size : std::min(left.size, to_stream_);
       const Piece soon = size < left.size ? left.without(size) : next;
+      const std::uint64_t before = size >= kStreamingFrom ? __rdtsc() : 0;
       stream(left.to, left.from, size, soon.from, soon.size);
+      if (before != 0) {
+        learn_streaming(__rdtsc() - before, size);
+      }
       to_stream_ -= std::min(size, to_stream_);
       done_ += size;
       streamed_ = true;

@@ -11,8 +11,9 @@ namespace shmem {
 ///
 /// If the lines of a destination on another PE are in that PE's cache, a store through the cache first takes each line
 /// away from there (7 to 28 ns per line, measured), which costs more than the copy itself. Streaming stores avoid that,
-/// but must all have left the processor before the copy returns, and below about 16 KiB that costs more.
-constexpr std::size_t kStreamingFrom = std::size_t{16} << 10;
+/// but must all have left the processor before the copy returns, and to find that out takes time: below about 32 KiB
+/// that costs more.
+constexpr std::size_t kStreamingFrom = std::size_t{32} << 10;
 
 /// Copies pieces of any size and alignment in a row as if they were one: the choice of cache or streaming is made once
 /// for all, the next piece is prefetched while one is copied, and there is one fence. Used by one thread.
@@ -45,7 +46,8 @@ class BatchCopy {
   Piece last_;                 // added and not yet copied
   std::size_t done_ = 0;       // bytes so far
   std::size_t to_stream_ = 0;  // bytes until the cache is tried again
-  std::size_t unseen_ = 0;     // bytes through the cache since the last measurement
+  std::size_t sample_ = 4096;  // bytes until the next measurement
+  std::size_t unseen_ = 0;     // of which so many have been copied
   std::uint64_t looked_ = 0;   // time of that measurement; 0: none yet
   int slow_ = 0;               // measurements in a row that found the cache slow
   bool streamed_ = false;      // since the last fence
