@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,16 +23,6 @@ struct Presentation {
   std::size_t bytes = 0;  // moved per repeat: then shown in GB/s instead of nanoseconds
   std::string each{};     // the unit of work that a figure is the time of: then also shown as a rate
 };
-
-std::string processor_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind("model name", 0) == 0) {
-      return line.substr(line.find(':') + 2);
-    }
-  }
-  return "unknown processor";
-}
 
 std::string number(double value, const char* unit) {
   return fmt::format("{:.{}f} {}", value, value < 100 ? 1 : 0, unit);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "bench/copy_table.hpp"
 #include "bench/jobs.hpp"
 #include "bench/measure.hpp"
 #include "bench/options.hpp"
@@ -21,6 +22,7 @@ struct Settings {
   std::string svg{};
   std::string svg_of_collectives{};
   bool alone = false;
+  bool copies = false;
 };
 
 /// A test of ucx_perftest that does the same as a call of libshmem.
@@ -246,6 +248,10 @@ class Bench {
 };
 
 int run(const Settings& settings) {
+  if (settings.copies) {
+    print_copy_table();
+    return 0;
+  }
   std::printf(
       "Nanoseconds per call in a series of calls, least and median of %d repeats. \"plain\": measured in the same "
       "run,\n"
@@ -269,7 +275,9 @@ int main(int argc, char** argv) {
                    {"--svg", &settings.svg, "write a chart of puts and gets over their sizes to this file"},
                    {"--svg-collectives", &settings.svg_of_collectives,
                     "write a chart of the collectives' speed relative to Open MPI's to this file"},
-                   {"--alone", &settings.alone, "libshmem only"}},
+                   {"--alone", &settings.alone, "libshmem only"},
+                   {"--copies", &settings.copies,
+                    "instead, how much the time of a copy depends on the addresses, compared with memcpy"}},
        .run = [&] { return bench::run(settings); },
        .needs_two_processors = true},
       argc, argv);

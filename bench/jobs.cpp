@@ -68,6 +68,16 @@ int own_processors() {
   return CPU_COUNT(&allowed);
 }
 
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      return line.substr(line.find(':') + 2);
+    }
+  }
+  return "unknown processor";
+}
+
 double load_of_machine() {
   double load = 0;
   return ::getloadavg(&load, 1) == 1 ? load : 0;

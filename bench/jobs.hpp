@@ -28,6 +28,8 @@ std::string output_of(const std::vector<std::string>& arguments, const std::vect
 
 /// Processors that this process may use.
 int own_processors();
+/// The name of the processors of this machine.
+std::string processor_name();
 /// The load average of the last minute.
 double load_of_machine();
 
