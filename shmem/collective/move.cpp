@@ -52,7 +52,7 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
     return eager.error();
   }
   if (members.me == root) {
-    if (!eager.give(source, size)) [[unlikely]] {
+    if (!eager.give<EagerChannel::Givers::kOne>(source, size)) [[unlikely]] {
       return eager.error();
     }
     members.job.gave_data->store(true, std::memory_order_relaxed);
@@ -62,7 +62,7 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
     eager.end(EagerChannel::Begun::kUnknown);
     return {};
   }
-  const auto given = eager.take(root);
+  const auto given = eager.take<EagerChannel::Givers::kOne>(root);
   if (!given) [[unlikely]] {
     return eager.error();
   }

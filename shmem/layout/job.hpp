@@ -63,6 +63,9 @@ struct Job {
   [[nodiscard]] RoundWords& round_words(int slot, int pe) const { return Board(memory.board(), size).rounds(slot, pe); }
   [[nodiscard]] EagerWords& eager_words(int slot, int pe) const { return Board(memory.board(), size).eager(slot, pe); }
   [[nodiscard]] EagerRooms& eager_rooms(int slot, int pe) const { return Board(memory.board(), size).rooms(slot, pe); }
+  [[nodiscard]] BroadcastPlaces* broadcast_places(int slot, int pe) const {
+    return Board(memory.board(), size).broadcasts(slot, pe);
+  }
   /// The Check of all waits: operation_canceled once the job has been ended. Thread-safe.
   [[nodiscard]] std::errc ended() const { return bootstrap->aborted() ? std::errc::operation_canceled : std::errc{}; }
   [[nodiscard]] Bootstrap& world_bootstrap() const { return bootstrap->everybody(); }

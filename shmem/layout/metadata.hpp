@@ -2,6 +2,7 @@
 // What the PEs of a node share on the board behind the metadata areas; all zero at first.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -130,22 +131,29 @@ constexpr std::size_t kRoundWords = std::size_t{2} * 35;
 using RoundWords = std::array<SyncWord, kRoundWords>;
 
 /// Where a member puts its data in a collective call: team/eager.hpp. The word contains the call's number.
-struct alignas(64) EagerSlot {
+struct EagerHead {
   std::atomic<std::uint64_t> value;
   std::atomic<std::uint32_t> sleepers;
   std::uint64_t size;
+};
+struct alignas(64) EagerSlot : EagerHead {
   alignas(16) std::array<std::byte, kEagerInline> data;  // aligned for elements of any type
 };
 static_assert(sizeof(EagerSlot) == 128);
 constexpr std::uint64_t kEagerSlots = 8;
 /// Members publish what they have finished once in so many calls.
 constexpr std::uint64_t kFinishedEach = 4;
+/// A member that gives alone in a call, as in a broadcast, uses other places, of which there are more: PEs that share a
+/// processor take many calls each time that they get it. The teams in the first slots have such places, and those of
+/// active sets.
+constexpr std::uint64_t kBroadcastSlots = 64;
+constexpr int kBroadcastTeams = 256;
 /// Of a team of many members: how many members of a group, by level, have finished the calls of a turn. Groups of level
 /// 0 are kFinishedGroup members, those of the next one as many of these groups, and so on; their first members have the
-/// counters. Zero between turns, of which no more overlap: a member is never more than kEagerSlots calls ahead.
+/// counters. Zero between turns, of which no more overlap: a member is never more than kBroadcastSlots calls ahead.
 constexpr int kFinishedGroup = 8;
 constexpr std::size_t kFinishedLevels = 6;
-constexpr std::uint64_t kFinishedTurns = kEagerSlots / kFinishedEach;
+constexpr std::uint64_t kFinishedTurns = std::max(kEagerSlots, kBroadcastSlots) / kFinishedEach;
 using FinishedCounts = std::array<std::array<std::atomic<std::uint16_t>, kFinishedTurns>, kFinishedLevels>;
 struct EagerWords {
   /// All data up to this call has been read, by this member; in a team of many members, member 0's: by all members.
@@ -159,6 +167,16 @@ struct alignas(64) EagerRoom {
   std::array<std::byte, kEagerLimit> data;
 };
 using EagerRooms = std::array<EagerRoom, kEagerRooms>;
+constexpr std::size_t kBroadcastInline = 224;
+struct alignas(64) BroadcastSlot : EagerHead {
+  alignas(16) std::array<std::byte, kBroadcastInline> data;
+};
+static_assert(sizeof(BroadcastSlot) == 256);
+constexpr std::uint64_t kBroadcastRooms = 8;
+struct BroadcastPlaces {
+  std::array<BroadcastSlot, kBroadcastSlots> place;
+  std::array<EagerRoom, kBroadcastRooms> room;
+};
 
 /// Sizes of teams that a node's PEs tell apart when they measure barriers: up to 2, 4, 8, ... members.
 constexpr std::size_t kMeasuredBarriers = 32;
@@ -199,7 +217,8 @@ struct PeMetadata {
 };
 
 /// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords, EagerWords and
-/// EagerRooms in the same way. Those of one slot are contiguous, so that a barrier reads few pages.
+/// EagerRooms in the same way, and BroadcastPlaces for the slots that have them. Those of one slot are contiguous, so
+/// that a barrier reads few pages.
 class Board {
  public:
   Board(std::byte* data, int pes) : data_(data), pes_(static_cast<std::size_t>(pes)) {}
@@ -211,13 +230,23 @@ class Board {
   [[nodiscard]] RoundWords& rounds(int slot, int pe) const { return at<RoundWords>(kTeamBytes, slot, pe); }
   [[nodiscard]] EagerWords& eager(int slot, int pe) const { return at<EagerWords>(kRoundsEnd, slot, pe); }
   [[nodiscard]] EagerRooms& rooms(int slot, int pe) const { return at<EagerRooms>(kEagerEnd, slot, pe); }
+  /// nullptr: this slot has none.
+  [[nodiscard]] BroadcastPlaces* broadcasts(int slot, int pe) const {
+    const int set = slot - kMaxTeams;
+    if (slot >= kBroadcastTeams && set < 0) {
+      return nullptr;
+    }
+    return &at<BroadcastPlaces>(kRoomsEnd, set < 0 ? slot : kBroadcastTeams + set, pe);
+  }
 
  private:
   // Bytes for each PE and slot before those of the next kind.
   static constexpr std::size_t kTeamBytes = sizeof(TeamSync);
   static constexpr std::size_t kRoundsEnd = kTeamBytes + sizeof(RoundWords);
   static constexpr std::size_t kEagerEnd = kRoundsEnd + sizeof(EagerWords);
-  static_assert(sizeof(PeMetadata) + kTeamSlots * (kEagerEnd + sizeof(EagerRooms)) <= kBoardShare);
+  static constexpr std::size_t kRoomsEnd = kEagerEnd + sizeof(EagerRooms);
+  static_assert(sizeof(PeMetadata) + kTeamSlots * kRoomsEnd + (kBroadcastTeams + kSetTeams) * sizeof(BroadcastPlaces) <=
+                kBoardShare);
 
   template <typename T>
   [[nodiscard]] T& at(std::size_t before, int slot, int pe) const {

@@ -81,6 +81,9 @@ class SyncView {
   [[nodiscard]] TeamSync& mine() const { return member(me_); }
   [[nodiscard]] EagerWords& eager(int member) const { return first_eager_[member * step_]; }
   [[nodiscard]] EagerRooms& rooms(int member) const { return first_rooms_[member * step_]; }
+  [[nodiscard]] bool has_broadcasts() const { return first_broadcasts_ != nullptr; }
+  /// REQUIRES: has_broadcasts().
+  [[nodiscard]] BroadcastPlaces& broadcasts(int member) const { return first_broadcasts_[member * step_]; }
   /// Word `i` of kRoundWords of a member.
   [[nodiscard]] SyncWord& round(int member, int i) const {
     return first_rounds_[member * step_][static_cast<std::size_t>(i)];
@@ -92,6 +95,7 @@ class SyncView {
         first_rounds_(&job.round_words(slot, rows.start)),
         first_eager_(&job.eager_words(slot, rows.start)),
         first_rooms_(&job.eager_rooms(slot, rows.start)),
+        first_broadcasts_(job.broadcast_places(slot, rows.start)),
         runs_(runs),
         start_(rows.start),
         step_(rows.stride),
@@ -103,6 +107,7 @@ class SyncView {
   RoundWords* first_rounds_;
   EagerWords* first_eager_;
   EagerRooms* first_rooms_;
+  BroadcastPlaces* first_broadcasts_;
   const NeighbourRuns* runs_;
   int start_;
   std::ptrdiff_t step_;

@@ -28,20 +28,8 @@ std::unique_ptr<const NeighbourLevels> EagerChannel::levels_of(const SyncView& v
                                            view.runs() != nullptr ? *view.runs() : NeighbourRuns());
 }
 
-bool EagerChannel::wait_for_data(EagerSlot& theirs) {
+bool EagerChannel::wait_for_data(EagerHead& theirs) {
   return wait(theirs, count_);
-}
-
-/// The next call is probably as large as this one. Not while a member may still read what is there.
-void EagerChannel::fetch_next_room(std::size_t size) const {
-  constexpr std::size_t kLine = 64;
-  if (size > kEagerLimit || count_ >= finished_ + kEagerRooms) {
-    return;
-  }
-  const std::byte* const room = view_.rooms(view_.me())[(count_ + 1) % kEagerRooms].data.data();
-  for (std::size_t line = 0; line < size; line += kLine) {
-    fetch_to_write(room + line);
-  }
 }
 
 bool EagerChannel::wait_for_place(std::uint64_t number) {

@@ -30,9 +30,10 @@ inline void copy_small(std::byte* to, const void* from, std::size_t size) {
 ///
 /// Calls are numbered from 1, the same on all members. In each call a member may store data next to a word of its own,
 /// and then the number in the word; other members wait for the number, and read the data. A member has kEagerSlots such
-/// places and uses them in turn, and kEagerRooms for data that does not fit next to the word. Before it reuses one it
-/// waits until the others have finished the call that used it before, so it is never more than kEagerSlots calls ahead
-/// of them.
+/// places and uses them in turn, and kEagerRooms for data that does not fit next to the word. In most teams,
+/// kBroadcastSlots and kBroadcastRooms others are for calls in which it gives alone. Before it reuses a place it waits
+/// until the others have finished the call that used it before, so it is never more than kBroadcastSlots calls ahead of
+/// them.
 ///
 /// Each member gives or takes in each call. To learn what the others have finished, a member of a team of up to
 /// kMostOneStep reads a word of each; in a larger team the members count themselves in groups of groups, and it reads
@@ -60,26 +61,29 @@ class EagerChannel {
     view_.mine().calls.store(count_, std::memory_order_release);
     return true;
   }
+  /// The members that give in a call. In calls of one giver, it may be many calls ahead of the others.
+  enum class Givers { kAll, kOne };
   /// Stores the size, and the data if it has up to kEagerLimit bytes. Once per call.
+  template <Givers kGivers = Givers::kAll>
   [[nodiscard]] bool give(const void* data, std::size_t size) {
-    return give(size, [data, size](std::byte* to) { copy_small(to, data, size); });
+    return give<kGivers>(size, [data, size](std::byte* to) { copy_small(to, data, size); });
   }
   /// The same; write(to) stores the data, unless there is too much of it.
-  template <typename Write>
+  template <Givers kGivers = Givers::kAll, typename Write>
   [[nodiscard]] bool give(std::size_t size, Write write) {
-    const std::uint64_t places = size > kEagerInline ? kEagerRooms : kEagerSlots;
-    if (count_ > finished_ + places && !wait_for_place(count_ - places)) [[unlikely]] {
+    const std::uint64_t number = places<kGivers>(size);
+    // One that has used up its many places waits until half of them are free, so that it waits less often.
+    const std::uint64_t in_use = gives_alone<kGivers>() ? number / 2 : number;
+    if (count_ > finished_ + number && !wait_for_place(count_ - in_use)) [[unlikely]] {
       return false;
     }
-    EagerSlot& mine = slot_of(view_.me());
+    EagerHead& mine = head_of<kGivers>(view_.me());
     mine.size = size;
     if (size <= kEagerLimit) {
-      write(data_of(view_.me(), size));
+      write(data_of<kGivers>(view_.me(), size));
     }
     publish(mine, count_);
-    if (size > kEagerInline) [[unlikely]] {
-      fetch_next_room(size);
-    }
+    fetch_next<kGivers>(size);
     return true;
   }
   struct Given {
@@ -88,13 +92,14 @@ class EagerChannel {
     explicit operator bool() const { return data != nullptr; }
   };
   /// Waits for what that member gives in this call. Valid until end().
+  template <Givers kGivers = Givers::kAll>
   [[nodiscard]] Given take(int member) {
-    EagerSlot& theirs = slot_of(member);
+    EagerHead& theirs = head_of<kGivers>(member);
     // Acquire: pairs with publish() in give(); the data next to the word is visible.
     if (theirs.value.load(std::memory_order_acquire) < count_ && !wait_for_data(theirs)) [[unlikely]] {
       return {};
     }
-    return {data_of(member, theirs.size), theirs.size};
+    return {data_of<kGivers>(member, theirs.size), theirs.size};
   }
   /// Which call all members are known to have begun: this one, or the one so many calls before it.
   enum class Begun : int { kUnknown = -1, kThis = 0 };
@@ -129,6 +134,7 @@ class EagerChannel {
   /// A member can be at least kEagerSlots - kFinishedEach calls ahead. A member that reuses a room waits for a call
   /// before the current one.
   static_assert(kFinishedEach < kEagerSlots && kFinishedEach <= kEagerRooms);
+  static_assert(kFinishedEach <= kBroadcastSlots / 2 && kFinishedEach <= kBroadcastRooms / 2);
 
   /// Prefetches a line for writing: other members have read it, and invalidating their copies overlaps with the wait.
   static void fetch_to_write(const void* line) {
@@ -138,19 +144,66 @@ class EagerChannel {
     __builtin_prefetch(line, 1);
 #endif
   }
-  void fetch_next_room(std::size_t size) const;
+  /// The next call is probably as large as this one. Not while a member may still read what is there.
+  template <Givers kGivers>
+  void fetch_next(std::size_t size) const {
+    if (size > kEagerLimit || count_ >= finished_ + places<kGivers>(size)) {
+      return;
+    }
+    if (needs_room<kGivers>(size)) {
+      fetch_lines(room_of<kGivers>(view_.me(), count_ + 1), size);
+    } else if (gives_alone<kGivers>()) {
+      fetch_lines(&view_.broadcasts(view_.me()).place[(count_ + 1) % kBroadcastSlots], sizeof(EagerHead) + size);
+    }
+  }
+  static void fetch_lines(const void* begin, std::size_t size) {
+    constexpr std::size_t kLine = 64;
+    for (std::size_t line = 0; line < size; line += kLine) {
+      fetch_to_write(static_cast<const std::byte*>(begin) + line);
+    }
+  }
 
   static std::unique_ptr<const NeighbourLevels> levels_of(const SyncView& view);
   bool wait_for_place(std::uint64_t number);
   void count_finished();
-  bool wait_for_data(EagerSlot& theirs);
+  bool wait_for_data(EagerHead& theirs);
   template <typename Word>
   bool wait(Word& word, std::uint64_t number);
-  [[nodiscard]] EagerSlot& slot_of(int member) const {
+  template <Givers kGivers>
+  [[nodiscard]] bool gives_alone() const {
+    return kGivers == Givers::kOne && view_.has_broadcasts();
+  }
+  /// Data of this size has no room next to the word.
+  template <Givers kGivers>
+  [[nodiscard]] bool needs_room(std::size_t size) const {
+    return size > (gives_alone<kGivers>() ? kBroadcastInline : kEagerInline);
+  }
+  template <Givers kGivers>
+  [[nodiscard]] std::uint64_t places(std::size_t size) const {
+    if (gives_alone<kGivers>()) {
+      return needs_room<kGivers>(size) ? kBroadcastRooms : kBroadcastSlots;
+    }
+    return needs_room<kGivers>(size) ? kEagerRooms : kEagerSlots;
+  }
+  template <Givers kGivers>
+  [[nodiscard]] EagerHead& head_of(int member) const {
+    if (gives_alone<kGivers>()) {
+      return view_.broadcasts(member).place[count_ % kBroadcastSlots];
+    }
     return view_.eager(member).place[count_ % kEagerSlots];
   }
+  template <Givers kGivers>
+  [[nodiscard]] std::byte* room_of(int member, std::uint64_t count) const {
+    return gives_alone<kGivers>() ? view_.broadcasts(member).room[count % kBroadcastRooms].data.data()
+                                  : view_.rooms(member)[count % kEagerRooms].data.data();
+  }
+  template <Givers kGivers>
   [[nodiscard]] std::byte* data_of(int member, std::size_t size) const {
-    return size <= kEagerInline ? slot_of(member).data.data() : view_.rooms(member)[count_ % kEagerRooms].data.data();
+    if (needs_room<kGivers>(size)) {
+      return room_of<kGivers>(member, count_);
+    }
+    return gives_alone<kGivers>() ? view_.broadcasts(member).place[count_ % kBroadcastSlots].data.data()
+                                  : view_.eager(member).place[count_ % kEagerSlots].data.data();
   }
 
   const Job& job_;

@@ -146,6 +146,9 @@ int times(const Spec& spec) {
   if (spec.call == sync) {
     return shmem::BarrierStatistics::kEach;
   }
+  if (spec.call == broadcast) {
+    return 1 + static_cast<int>(spec.bytes > shmem::kBroadcastInline ? shmem::kBroadcastRooms : shmem::kBroadcastSlots);
+  }
   return spec.read(708) < 708 ? 9 : 1;
 }
 

@@ -34,6 +34,7 @@ extern "C" int sched_yield() noexcept {
 namespace {
 
 using shmem::EagerChannel;
+using Givers = EagerChannel::Givers;
 using shmem::Job;
 using shmem::LocalTeam;
 using shmem::Team;
@@ -120,8 +121,9 @@ TEST(Broadcast, WhoGaveDataDoesNotYieldIfTheOthersHaveComeOrProcessorsAreNotShar
 
 class EagerChannelOf : public testing::TestWithParam<int> {};
 
-TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
-  const int size = GetParam();
+/// Member 0 gives in each call, and no place is used again before all have read what is there.
+template <Givers kGivers>
+void give_in_places(int size, std::uint64_t places) {
   constexpr std::uint64_t kCalls = 500;
   std::vector<std::atomic<std::uint64_t>> done(static_cast<std::size_t>(size));
   run_job(size, [&](Job& job) {
@@ -133,14 +135,13 @@ TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
     for (std::uint64_t call = 1; call <= kCalls; ++call) {
       ASSERT_TRUE(team.eager().begin());
       if (job.me == 0) {
-        ASSERT_TRUE(team.eager().give(&call, sizeof call));
+        ASSERT_TRUE(team.eager().give<kGivers>(&call, sizeof call));
         for (const auto& other : done) {
-          // The slots are used in turn: this one was last used kEagerSlots calls ago.
-          ASSERT_GE(other.load() + shmem::kEagerSlots, &other == &done[0] ? 0 : call);
+          ASSERT_GE(other.load() + places, &other == &done[0] ? 0 : call);
         }
       } else {
         dawdle(random);
-        const auto given = team.eager().take(0);
+        const auto given = team.eager().take<kGivers>(0);
         ASSERT_TRUE(given);
         dawdle(random);
         ASSERT_EQ(number_in(given), call);
@@ -150,6 +151,14 @@ TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
       team.eager().end(EagerChannel::Begun::kUnknown);
     }
   });
+}
+
+TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
+  give_in_places<Givers::kAll>(GetParam(), shmem::kEagerSlots);
+}
+
+TEST_P(EagerChannelOf, AValueOfALoneGiverStaysUntilTheOthersHaveReadIt) {
+  give_in_places<Givers::kOne>(GetParam(), shmem::kBroadcastSlots);
 }
 
 TEST_P(EagerChannelOf, AllMembersGetAllValues) {
@@ -176,8 +185,9 @@ TEST_P(EagerChannelOf, AllMembersGetAllValues) {
 // Data next to the word and data in a room take turns, and each stays until all have read it, whoever is ahead.
 TEST_P(EagerChannelOf, DataOfAnySizeArrive) {
   const int size = GetParam();
-  constexpr std::array<std::size_t, 7> kSizes{shmem::kEagerInline + 1, 0,   8, shmem::kEagerLimit,
-                                              shmem::kEagerInline,     700, 3};
+  constexpr std::array<std::size_t, 9> kSizes{
+      shmem::kEagerInline + 1, 0,   8, shmem::kEagerLimit, shmem::kBroadcastInline, shmem::kBroadcastInline + 1,
+      shmem::kEagerInline,     700, 3};
   run_job(size, [&](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
@@ -190,18 +200,21 @@ TEST_P(EagerChannelOf, DataOfAnySizeArrive) {
       const int root = static_cast<int>(call / 60) % size;
       const std::size_t bytes = kSizes[call % kSizes.size()];
       ASSERT_TRUE(eager.begin());
-      if (all || job.me == root) {
-        ASSERT_TRUE(eager.give(bytes, [&](std::byte* to) {
-          for (std::size_t i = 0; i < bytes; ++i) {
-            to[i] = byte_of(job.me, call, i);
-          }
-        }));
+      const auto write = [&](std::byte* to) {
+        for (std::size_t i = 0; i < bytes; ++i) {
+          to[i] = byte_of(job.me, call, i);
+        }
+      };
+      if (all) {
+        ASSERT_TRUE(eager.give(bytes, write));
+      } else if (job.me == root) {
+        ASSERT_TRUE(eager.give<Givers::kOne>(bytes, write));
       }
       for (int giver = 0; giver < size; ++giver) {
         if (!all && (giver != root || job.me == root)) {
           continue;
         }
-        const auto given = eager.take(giver);
+        const auto given = all ? eager.take(giver) : eager.take<Givers::kOne>(giver);
         ASSERT_TRUE(given);
         dawdle(random);
         ASSERT_EQ(given.size, bytes);
@@ -215,6 +228,32 @@ TEST_P(EagerChannelOf, DataOfAnySizeArrive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, EagerChannelOf, testing::Values(1, 2, 3, 8, 40));
+
+// PE 1 makes its first call when PE 0 has made all of its own.
+TEST(SmallBroadcast, LetsItsRootBeManyCallsAhead) {
+  for (const auto& [bytes, calls] :
+       {std::pair{std::size_t{8}, shmem::kBroadcastSlots}, std::pair{shmem::kBroadcastInline, shmem::kBroadcastSlots},
+        std::pair{shmem::kBroadcastInline + 1, shmem::kBroadcastRooms}}) {
+    run_job(2, [bytes = bytes, calls = calls](Job& job) {
+      LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+      ASSERT_TRUE(job.bootstrap->barrier());
+      const EagerMembers eager(job, team, shmem::kEagerLimit);
+      std::vector<std::byte> data(bytes);
+      std::vector<std::byte> result(bytes);
+      if (job.me == 1) {
+        ASSERT_TRUE(job.bootstrap->barrier());
+      }
+      for (std::uint64_t call = 1; call <= calls; ++call) {
+        std::fill(data.begin(), data.end(), byte_of(job.me, call, 0));
+        ASSERT_TRUE(shmem::broadcast(eager.members, result.data(), data.data(), bytes, 0, true));
+        ASSERT_EQ(std::count(result.begin(), result.end(), byte_of(0, call, 0)), bytes) << "call " << call;
+      }
+      if (job.me == 0) {
+        ASSERT_TRUE(job.bootstrap->barrier());
+      }
+    });
+  }
+}
 
 constexpr std::size_t kTooLarge = 1000;  // to be sent eagerly by the following
 
