@@ -2,7 +2,7 @@
 """Builds the wheel of pyproject.toml: CMake builds the modules and the libraries, and installs them into it.
 
 The libraries libshmem and libgba are in shmem_kv/lib, with those that they need and that not every Linux has (as the
-policies of manylinux see it): libnuma and libsodium. UCX stays the system's: it must fit its network. shmem_torch is
+policies of manylinux see it): libsodium. UCX stays the system's: it must fit its network. shmem_torch is
 part of the wheel if PyTorch and its headers are found; a build with isolation has none. CMAKE_ARGS has further
 arguments for CMake, such as -DSHMEM_TORCH=ON.
 """

@@ -20,7 +20,6 @@ readonly PACKAGES=(
   libgmock-dev
   libgtest-dev
   libmicrohttpd-dev
-  libnuma-dev
   libpci-dev
   libpmix-dev
   libsodium-dev

@@ -31,7 +31,7 @@ readonly GROUPS_OF_PACKAGES=" build options demo test soak lint arm64 package to
 packages_of() {
   case "$1" in
     build)
-      echo cmake g++ libcli11-dev libfmt-dev libnuma-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev make \
+      echo cmake g++ libcli11-dev libfmt-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev make \
         ninja-build nlohmann-json3-dev pkg-config
       ;;
     options) echo libmicrohttpd-dev libmpich-dev libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy ;;

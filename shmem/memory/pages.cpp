@@ -2,16 +2,16 @@
 #include "shmem/memory/pages.hpp"
 
 #include <fmt/format.h>
-#include <numa.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
-#include <memory>
 #include <system_error>
 
 #include "base/memfd.hpp"
@@ -25,18 +25,19 @@ namespace shmem {
 
 namespace {
 
+/// By system calls: libnuma, which has them, reads many files when it is loaded, in each PE.
 class SystemNuma final : public Numa {
  public:
   [[nodiscard]] std::vector<int> nodes() const override {
     std::vector<int> allowed;
-    if (::numa_available() < 0) {
+    Mask mask{};
+    // Also where the kernel has no NUMA, or a container refuses the call.
+    if (::syscall(SYS_get_mempolicy, nullptr, mask.data(), kMaskBits, nullptr, MPOL_F_MEMS_ALLOWED) != 0) {
       return allowed;
     }
-    // Not numa_get_mems_allowed(): it prints if a container refuses the system call.
-    const Mask mask(::numa_allocate_nodemask());
-    const bool known = ::get_mempolicy(nullptr, mask->maskp, mask->size + 1, nullptr, MPOL_F_MEMS_ALLOWED) == 0;
-    for (int node = 0; known && node <= ::numa_max_node(); ++node) {
-      if (::numa_bitmask_isbitset(mask.get(), static_cast<unsigned>(node)) != 0) {
+    for (int node = 0; node < kMostNodes; ++node) {
+      const auto bit = static_cast<std::size_t>(node);
+      if ((mask[bit / kWordBits] >> (bit % kWordBits) & 1) != 0) {
         allowed.push_back(node);
       }
     }
@@ -44,26 +45,26 @@ class SystemNuma final : public Numa {
   }
 
   [[nodiscard]] int my_node() const override {
-    // Not numa_node_of_cpu(): it fills a table that concurrent threads would fill at the same time.
     unsigned cpu = 0;
     unsigned node = 0;
     return ::getcpu(&cpu, &node) == 0 ? static_cast<int>(node) : -1;
   }
 
   int bind(std::byte* start, std::size_t size, int mode, const std::vector<int>& nodes) override {
-    const Mask mask(::numa_allocate_nodemask());
+    Mask mask{};
     for (const int node : nodes) {
-      ::numa_bitmask_setbit(mask.get(), static_cast<unsigned>(node));
+      const auto bit = static_cast<std::size_t>(node);
+      mask.at(bit / kWordBits) |= 1UL << (bit % kWordBits);
     }
-    // One more than the number of bits: the kernel excludes the last.
-    return ::mbind(start, size, mode, mask->maskp, mask->size + 1, 0) == 0 ? 0 : errno;
+    return ::syscall(SYS_mbind, start, size, mode, mask.data(), kMaskBits, 0) == 0 ? 0 : errno;
   }
 
  private:
-  struct Free {
-    void operator()(bitmask* mask) const { ::numa_bitmask_free(mask); }
-  };
-  using Mask = std::unique_ptr<bitmask, Free>;
+  /// The most that Linux can be built for.
+  static constexpr int kMostNodes = 1024;
+  static constexpr std::size_t kWordBits = 8 * sizeof(unsigned long);
+  using Mask = std::array<unsigned long, kMostNodes / kWordBits>;
+  static constexpr unsigned long kMaskBits = kMostNodes + 1;  // the kernel excludes the last
 };
 
 std::string list(const std::vector<int>& nodes) {

@@ -12,7 +12,7 @@
 
 namespace shmem {
 
-/// The interface to the system, as libnuma has it.
+/// The interface to the system.
 class Numa {
  public:
   Numa() = default;

@@ -28,7 +28,6 @@ class Libshmem(CMakePackage):
     depends_on("nlohmann-json", type="build")
     depends_on("xxhash@0.8:", type="build")
     depends_on("libsodium")
-    depends_on("numactl")
     depends_on("pciutils")
     depends_on("systemd")
     # Only their headers are needed to build, but the libraries are loaded when a job needs them.

@@ -2,9 +2,11 @@
 // The type of pages of the heaps, and their NUMA placement.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -205,7 +207,7 @@ TEST(SystemNuma, SetsThePolicyOfTheMemory) {
   const auto mapping = base::Mapping::share(fd.get(), 2 * base::kHugePageSize).value();
   const auto mode_at = [&](std::size_t offset) {
     int mode = -1;
-    const long got = ::get_mempolicy(&mode, nullptr, 0, mapping.data() + offset, MPOL_F_ADDR);
+    const long got = ::syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, mapping.data() + offset, MPOL_F_ADDR);
     return got == 0 ? mode : -1;
   };
   const auto local = place(mapping.data(), base::kHugePageSize, NumaPolicy::kLocal, numa);
