@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI_Barrier, and making and freeing communicators, with and without the component coll/gba: jobs of each kind in
-// turn, so that changes of the machine's speed affect all of them.
+// MPI_Barrier, MPI_Ibarrier, and making and freeing communicators, with and without the component coll/gba: jobs of
+// each kind in turn, so that changes of the machine's speed affect all of them.
 #include <stdlib.h>
 
 #include <cstdio>
@@ -29,11 +29,12 @@ std::vector<std::string> with_component(const std::string& device_path) {
           "OMPI_MCA_coll_gba_device_path=" + device_path};
 }
 
-std::vector<Kind> all_kinds(const FakeDevice& device) {
-  return {{"without the component", {"OMPI_MCA_coll=^gba"}, false, {}},
-          {"component, no device", with_component(""), false, {}},
-          {"component, device that fails", with_component("/nonexistent"), false, {}},
-          {"component, fake device", with_component(device.socket()), true, {}}};
+/// `call` is MPI_Barrier or MPI_Ibarrier.
+std::vector<Kind> all_kinds(const FakeDevice& device, const std::string& call) {
+  return {{"without the component: " + call, {"OMPI_MCA_coll=^gba"}, false, {}},
+          {"no device: " + call, with_component(""), false, {}},
+          {"device that fails: " + call, with_component("/nonexistent"), false, {}},
+          {"fake device: " + call, with_component(device.socket()), true, {}}};
 }
 
 /// The same for communicators that do no barrier, of which the device sees nothing.
@@ -70,7 +71,7 @@ void measure(Kind& kind, const OpenMpiProgram& program, const FakeDevice& device
 }
 
 void print(const std::vector<Kind>& kinds) {
-  std::printf("%-30s %12s %12s %12s %12s %12s\n", "", "least us", "median us", "raw trip us", "of without",
+  std::printf("%-36s %12s %12s %12s %12s %12s\n", "", "least us", "median us", "raw trip us", "of without",
               "least more ns");
   Spread without;
   for (const Kind& kind : kinds) {
@@ -79,7 +80,7 @@ void print(const std::vector<Kind>& kinds) {
     if (&kind == &kinds.front()) {
       without = figure;
     }
-    std::printf("%-30s %12.3f %12.3f %12.3f %12.2f %12.0f\n", kind.name.c_str(), figure.least / 1e3,
+    std::printf("%-36s %12.3f %12.3f %12.3f %12.2f %12.0f\n", kind.name.c_str(), figure.least / 1e3,
                 figure.middle / 1e3, raws_of(points).middle / 1e3, figure.middle / without.middle,
                 figure.least - without.least);
   }
@@ -115,8 +116,11 @@ int run_all(const std::vector<int>& sizes, int rounds) {
   const FakeDevice device(first_two_cpus().second);
   std::printf("%s", kWhatItShows);
   for (const int ranks : sizes) {
-    std::printf("%d processes on %d processors, load %.1f: MPI_Barrier\n", ranks, own_processors(), load_of_machine());
-    measure_all(all_kinds(device), *barriers, device, ranks, rounds);
+    std::printf("%d processes on %d processors, load %.1f: MPI_Barrier, then MPI_Ibarrier and MPI_Wait\n", ranks,
+                own_processors(), load_of_machine());
+    for (const char* call : {"MPI_Barrier", "MPI_Ibarrier"}) {
+      measure_all(all_kinds(device, call), *barriers, device, ranks, rounds);
+    }
     std::printf("%d processes: a communicator created, one duplicated, one split off, and all freed\n", ranks);
     measure_all(kinds_of_lives(device), *lives, device, ranks, rounds);
   }
@@ -131,8 +135,8 @@ int main(int argc, char** argv) {
   int rounds = 5;
   return bench::run_program(
       {.name = "bench_openmpi",
-       .description = "Measures MPI_Barrier, and communicators that do no barrier, with and without the component "
-                      "coll/gba, for each number of processes.",
+       .description = "Measures MPI_Barrier, MPI_Ibarrier, and communicators that do no barrier, with and without the "
+                      "component coll/gba, for each number of processes.",
        .options = {{"PROCESSES", &sizes, "numbers of processes", {{2, 708}}},
                    {"--repeats", &rounds, "jobs of each kind; each measures nine times", {{1, 1000}}}},
        .run = [&] { return bench::run_all(sizes, rounds); }},

@@ -30,6 +30,11 @@ class Library {
   static int me() { return number_by(MPI_Comm_rank); }
   static int size() { return number_by(MPI_Comm_size); }
   static void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+  static void barrier_in_two_calls() {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
 
  private:
   static int number_by(int (*call)(MPI_Comm comm, int* number)) {
