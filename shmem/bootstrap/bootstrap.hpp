@@ -72,8 +72,9 @@ class Bootstrap {
   virtual void leave_out(int /*rank*/, std::int32_t /*process*/) {}
   /// The steps of the start that a process in the place of another one does not make.
   virtual void leave_out_of_record(bool /*left_out*/) {}
-  /// This process has taken the place of a PE that has died: the files that the others share, once. Its steps give what
-  /// they gave when the job started.
+  /// This process has taken the place of a PE that has died.
+  [[nodiscard]] virtual bool replaces() const { return false; }
+  /// In such a process: the files that the others share, once. Its steps give what they gave when the job started.
   virtual std::optional<NodeFds> take_over() { return std::nullopt; }
   /// Tells the launcher that this PE has left the job: from now on its exit does not fail the others.
   virtual void leave() = 0;

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
@@ -156,8 +157,16 @@ Result<std::vector<std::byte>> LocalBootstrap::gather(std::span<const std::byte>
       return ok.error();
     }
     const std::uint64_t round = memory_->slot(rank_).round.load(std::memory_order_relaxed);
-    for (int pe = 0; pe < size() && part > 0; ++pe) {
-      std::memcpy(all.data() + each * static_cast<std::size_t>(pe) + done, offering(pe, round).bytes.data(), part);
+    // One pass: in a large job these lines are many, and each step reads them.
+    for (int pe = 0; pe < size(); ++pe) {
+      const Offering& theirs = offering(pe, round);
+      if (theirs.whole != each) {
+        failure_ = different_steps(static_cast<std::size_t>(rank_), each, static_cast<std::size_t>(pe), theirs.whole);
+        return *failure_;
+      }
+      if (part > 0) {
+        std::memcpy(all.data() + each * static_cast<std::size_t>(pe) + done, theirs.bytes.data(), part);
+      }
     }
     done += part;
   } while (done < each);
@@ -183,9 +192,6 @@ Result<void> LocalBootstrap::run_round(std::span<const std::byte> part, std::siz
     publish(header.round, round);
   }
   auto ok = await(round);
-  if (ok) {
-    ok = check_same(round);
-  }
   if (!ok) {
     failure_ = ok.error();
   }
@@ -194,11 +200,13 @@ Result<void> LocalBootstrap::run_round(std::span<const std::byte> part, std::siz
 
 Result<void> LocalBootstrap::await(std::uint64_t round) const {
   const auto deadline = Clock::now() + limit_;
+  bool has_slept = false;
   const auto check = [&]() -> std::errc {
     if (memory_->ended()) {
       return std::errc::operation_canceled;
     }
-    if (!missing(round, true).empty()) {
+    // Most waits are over after the first sleep, and looking at all PEs takes long in a large job.
+    if (std::exchange(has_slept, true) && !missing(round, true).empty()) {
       return kPeerExited;
     }
     return Clock::now() < deadline ? std::errc{} : std::errc::timed_out;
@@ -209,17 +217,6 @@ Result<void> LocalBootstrap::await(std::uint64_t round) const {
     return {};
   }
   return explain(why, round);
-}
-
-Result<void> LocalBootstrap::check_same(std::uint64_t round) const {
-  const std::uint64_t mine = offering(rank_, round).whole;
-  for (int pe = 0; pe < size(); ++pe) {
-    const std::uint64_t theirs = offering(pe, round).whole;
-    if (theirs != mine) {
-      return different_steps(static_cast<std::size_t>(rank_), mine, static_cast<std::size_t>(pe), theirs);
-    }
-  }
-  return {};
 }
 
 Error LocalBootstrap::explain(std::errc why, std::uint64_t round) const {

@@ -32,6 +32,7 @@ class LocalBootstrap final : public Bootstrap {
   Result<void> keep_for_replacement(int heaps, int areas) override;
   void leave_out(int rank, std::int32_t process) override;
   void leave_out_of_record(bool left_out) override { left_out_of_record_ = left_out; }
+  [[nodiscard]] bool replaces() const override { return replaces_; }
   std::optional<NodeFds> take_over() override;
   void leave() override;
 
@@ -44,7 +45,6 @@ class LocalBootstrap final : public Bootstrap {
   /// One round: gives `part` of a collective of `whole` bytes to the others. Afterwards their parts can be read.
   Result<void> run_round(std::span<const std::byte> part, std::size_t whole);
   [[nodiscard]] Result<void> await(std::uint64_t round) const;
-  [[nodiscard]] Result<void> check_same(std::uint64_t round) const;
   [[nodiscard]] Error explain(std::errc why, std::uint64_t round) const;
   /// The PEs that have not arrived in `round`, or only the dead ones of them.
   [[nodiscard]] std::vector<int> missing(std::uint64_t round, bool only_dead) const;

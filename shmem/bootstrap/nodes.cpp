@@ -17,7 +17,9 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/fd.hpp"
 #include "shmem/bootstrap/allgather.hpp"
@@ -33,13 +35,18 @@ namespace {
 /// one group share its quota.
 class Processors {
  public:
+  /// `one` stays there until the next call.
   void add(const NodeIdentity& one) {
+    ++pes_;
+    const NodeIdentity* const last = std::exchange(last_, &one);
+    if (last != nullptr && last->processors == one.processors && last->quota == one.quota) {
+      return;  // as most PEs of a node are
+    }
     for (std::size_t word = 0; word < together_.size(); ++word) {
       together_[word] |= one.processors[word];
     }
     limited_ = limited_ && one.quota.thousandths != 0;
     groups_[one.quota.group] = one.quota.thousandths;
-    ++pes_;
   }
   [[nodiscard]] int pes() const { return pes_; }
   [[nodiscard]] int count() const {
@@ -60,8 +67,23 @@ class Processors {
  private:
   decltype(NodeIdentity::processors) together_{};
   std::map<std::uint64_t, std::uint64_t> groups_;
+  const NodeIdentity* last_ = nullptr;
   bool limited_ = true;
   int pes_ = 0;
+};
+
+/// FNV-1a.
+class Digest {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+      value_ = (value_ ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
 /// PEs with the same key are on one node.
@@ -71,7 +93,13 @@ auto key_of(const NodeIdentity& one) {
   return std::tuple(one.boot, one.network, one.hardware, one.given, known ? decltype(one.host){} : one.host);
 }
 
-Result<void> check_libraries(const std::vector<NodeIdentity>& all) {
+/// The same, without copies.
+bool on_one_node(const NodeIdentity& one, const NodeIdentity& other) {
+  return one.boot == other.boot && one.network == other.network && one.hardware == other.hardware &&
+         one.given == other.given && (one.boot[0] != '\0' || one.host == other.host);
+}
+
+Result<void> check_libraries(std::span<const NodeIdentity> all) {
   const auto has = [&](std::size_t pe) {
     return fmt::format("PE {} (on {}) has libshmem {}", pe, all[pe].host.data(), all[pe].library.data());
   };
@@ -153,12 +181,67 @@ NodeIdentity node_identity(const std::string& given) {
   return identity;
 }
 
-Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
-  const auto all = allgather(bootstrap, mine);
-  if (!all) {
-    return all.error();
+std::uint64_t digest_of(const NodeIdentity& identity) {
+  Digest digest;
+  for (const auto text : {std::span<const char>(identity.library), std::span<const char>(identity.boot),
+                          std::span<const char>(identity.given), std::span<const char>(identity.host)}) {
+    digest.add(std::as_bytes(text));
   }
-  if (auto same = check_libraries(*all); !same) {
+  digest.add(std::as_bytes(std::span(identity.hardware)));
+  digest.add(std::as_bytes(std::span(identity.processors)));
+  const std::array numbers{identity.network, identity.quota.group, identity.quota.thousandths,
+                           std::uint64_t{identity.locks_new_memory ? 1U : 0U},
+                           std::uint64_t{identity.survives ? 1U : 0U}};
+  digest.add(std::as_bytes(std::span(numbers)));
+  return digest.value();
+}
+
+namespace {
+
+/// Collective: whether all PEs are like this one.
+Result<bool> are_alike(Bootstrap& bootstrap, const NodeIdentity& mine) {
+  const auto digests = allgather(bootstrap, digest_of(mine));
+  if (!digests) {
+    return digests.error();
+  }
+  // When the others compared theirs, that of a process that takes a PE's place was not among them.
+  const auto skipped = static_cast<std::size_t>(bootstrap.rank());
+  const auto& first = (*digests)[bootstrap.replaces() && skipped == 0 && digests->size() > 1 ? 1 : 0];
+  for (std::size_t pe = 0; pe < digests->size(); ++pe) {
+    if ((*digests)[pe] != first && !(bootstrap.replaces() && pe == skipped)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Whereabouts on_node_of(const NodeIdentity& all) {
+  Processors processors;
+  processors.add(all);
+  return Whereabouts{.nodes = {},
+                     .processors = processors.count(),
+                     .first_locking = all.locks_new_memory ? 0 : -1,
+                     .first_relying = all.survives ? -1 : 0};
+}
+
+}  // namespace
+
+Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
+  // A digest first: in a large job, each PE would read hundreds of kilobytes of what most often is the same.
+  const auto alike = are_alike(bootstrap, mine);
+  if (!alike) {
+    return alike.error();
+  }
+  if (*alike) {
+    return on_node_of(mine);
+  }
+  // Read where they are: those of a large job are many pages.
+  const auto bytes = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)));
+  if (!bytes) {
+    return bytes.error();
+  }
+  const std::span all(reinterpret_cast<const NodeIdentity*>(bytes->data()), bytes->size() / sizeof(NodeIdentity));
+  if (auto same = check_libraries(all); !same) {
     return same.error();
   }
   Nodes nodes;
@@ -166,16 +249,20 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   std::map<decltype(key_of(mine)), int> known;
   Processors of_node;
   Processors of_kernel;
-  for (std::size_t pe = 0; pe < all->size(); ++pe) {
-    const NodeIdentity& one = (*all)[pe];
-    const auto [found, is_new] = known.emplace(key_of(one), static_cast<int>(sizes.size()));
-    if (is_new) {
-      sizes.push_back(0);
-      nodes.hosts.emplace_back(one.host.data());
+  int node = 0;  // of the PE before
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const NodeIdentity& one = all[pe];
+    if (pe == 0 || !on_one_node(one, all[pe - 1])) {
+      const auto [found, is_new] = known.emplace(key_of(one), static_cast<int>(sizes.size()));
+      if (is_new) {
+        sizes.push_back(0);
+        nodes.hosts.emplace_back(one.host.data());
+      }
+      node = found->second;
     }
-    nodes.node_of.push_back(found->second);
-    nodes.number_here.push_back(sizes[static_cast<std::size_t>(found->second)]++);
-    if (key_of(one) == key_of(mine)) {
+    nodes.node_of.push_back(node);
+    nodes.number_here.push_back(sizes[static_cast<std::size_t>(node)]++);
+    if (on_one_node(one, mine)) {
       nodes.here.push_back(static_cast<int>(pe));
       of_node.add(one);
     }
@@ -188,8 +275,8 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   nodes.neighbours = of_kernel.pes() - of_node.pes();
   nodes.processors = of_kernel.count();
   const auto first = [&](auto named) {
-    const auto found = std::ranges::find_if(*all, named);
-    return found != all->end() ? static_cast<int>(found - all->begin()) : -1;
+    const auto found = std::ranges::find_if(all, named);
+    return found != all.end() ? static_cast<int>(found - all.begin()) : -1;
   };
   return Whereabouts{.nodes = nodes.several() ? std::move(nodes) : Nodes{},
                      .processors = of_node.count(),

@@ -29,6 +29,8 @@ struct NodeIdentity {
   bool survives = false;                       // goes on when another PE dies
 };
 NodeIdentity node_identity(const std::string& given = "");
+/// The same for equal ones.
+std::uint64_t digest_of(const NodeIdentity& identity);
 
 /// The job's PEs by node. Plain data, empty in a job on one node: then a PE's numbers in the world and on the node are
 /// the same.

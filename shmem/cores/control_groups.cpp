@@ -38,7 +38,9 @@ std::vector<Hierarchy> hierarchies(const std::string& controller, const std::str
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
     const auto dash = line.find(" - ");
-    if (dash == std::string::npos) {
+    // Most lines are of other file systems.
+    if (dash == std::string::npos || line.compare(dash + 3, 6, "cgroup") != 0 ||
+        (line.compare(dash + 3, 7, "cgroup2") != 0 && line.find(controller, dash) == std::string::npos)) {
       continue;
     }
     std::istringstream before(line);

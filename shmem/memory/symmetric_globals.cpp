@@ -30,6 +30,7 @@ std::optional<Reason> reason_of(const std::string& text) {
 struct Facts {
   std::uint64_t identity;
   std::uint64_t size;
+  std::uint64_t has_reason;  // 1: not to share them
 };
 
 /// Collective: the first PE's reason, with its number; empty if no PE has one.
@@ -49,18 +50,19 @@ Result<std::string> first_reason(Bootstrap& bootstrap, const std::string& mine) 
 Result<SymmetricGlobals> SymmetricGlobals::plan(Bootstrap& bootstrap, const GlobalImage& image,
                                                 const std::string& why_not) {
   SymmetricGlobals globals;
-  const auto reason = first_reason(bootstrap, why_not);
-  if (!reason) {
-    return reason.error();
-  }
-  globals.why_not_ = *reason;
-  if (!globals.why_not_.empty()) {
-    return globals;
-  }
-  const auto all = allgather(bootstrap, Facts{image.identity, image.size()});
+  const auto all = allgather(bootstrap, Facts{image.identity, image.size(), why_not.empty() ? 0U : 1U});
   if (!all) {
     return all.error();
   }
+  if (std::ranges::any_of(*all, [](const Facts& facts) { return facts.has_reason != 0; })) {
+    const auto reason = first_reason(bootstrap, why_not);
+    if (!reason) {
+      return reason.error();
+    }
+    globals.why_not_ = *reason;
+    return globals;
+  }
+  globals.why_not_.clear();
   for (const Facts& facts : *all) {
     globals.stride_ = std::max<std::size_t>(globals.stride_, facts.size);
     globals.same_.push_back(facts.identity == image.identity);

@@ -50,6 +50,33 @@ TEST(ManyPes, NeedLittleMemory) {
   }
 }
 
+/// What shmem_init takes on average.
+struct StartCost {
+  unsigned long long faults = 0;  // of pages
+  unsigned long long reads = 0;   // of files
+};
+
+StartCost start_cost(int pes) {
+  const auto job = run_pes(pes, "off", {"shmem_pes", "start_cost"}, {}, Seconds{280});
+  EXPECT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
+  const auto count = static_cast<unsigned long long>(pes);
+  return {sum_of(job.output, "page faults") / count, sum_of(job.output, "reads") / count};
+}
+
+// What each PE takes more in a larger job grows with the square of its number of PEs in the job.
+TEST(ManyPes, StartWithFewPageFaultsAndReads) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers use memory of their own";
+#endif
+  constexpr int kFew = 16;
+  constexpr int kMany = 256;
+  const StartCost few = start_cost(kFew);
+  const StartCost many = start_cost(kMany);
+  EXPECT_GT(few.faults, 0U);
+  EXPECT_LE(many.faults, few.faults + (kMany - kFew) / 8) << few.faults << " with few PEs";
+  EXPECT_LE(many.reads, few.reads + 2) << few.reads << " with few PEs";
+}
+
 TEST(ManyPes, SixtyFourDoAThousandBarriersThroughTheDevice) {
   barriers(64, "fake", repeats(1000, 100000));
 }

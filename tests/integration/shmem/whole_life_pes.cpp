@@ -2,6 +2,9 @@
 // A PE that makes each kind of call COUNT times and then prints the size of its private memory.
 //
 //   whole_life COUNT
+//   start_cost
+#include <sys/resource.h>
+
 #include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
@@ -55,6 +58,33 @@ int run(int count) {
 }
 
 }  // namespace
+
+namespace {
+
+/// What this process has asked of the kernel so far.
+struct Asked {
+  long faults = 0;  // pages
+  long reads = 0;   // system calls that read files
+};
+Asked asked() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {usage.ru_minflt, sum_of("/proc/self/io", {"syscr:"})};
+}
+
+}  // namespace
+
+/// Prints what shmem_init has taken.
+PE_PART(start_cost) {
+  const Asked before = asked();
+  shmem_init();
+  const Asked after = asked();
+  std::printf("PE %d: page faults %ld, reads %ld\n", shmem_my_pe(), after.faults - before.faults,
+              after.reads - before.reads);
+  std::fflush(stdout);
+  shmem_finalize();
+  return 0;
+}
 
 PE_PART(whole_life) {
   shmem_init();

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,10 +28,16 @@ class Scripted : public Bootstrap {
   explicit Scripted(std::vector<NodeIdentity> all) : all_(std::move(all)) {}
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int size() const override { return static_cast<int>(all_.size()); }
-  Result<std::vector<std::byte>> allgather(std::span<const std::byte> /*mine*/) override {
-    const auto bytes = std::as_bytes(std::span(all_));
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
+    std::vector<std::uint64_t> digests;
+    std::ranges::transform(all_, std::back_inserter(digests), digest_of);
+    const bool whole = mine.size() == sizeof(NodeIdentity);
+    exchanged_ = exchanged_ + mine.size();
+    const auto bytes = whole ? std::as_bytes(std::span(all_)) : std::as_bytes(std::span(digests));
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
+  /// Bytes that each PE has sent.
+  [[nodiscard]] std::size_t exchanged() const { return exchanged_; }
   Result<void> barrier() override { return {}; }
   int abort(int status, const std::string& /*reason*/) override { return status; }
   [[nodiscard]] std::optional<std::string> aborted() const override { return std::nullopt; }
@@ -37,6 +45,7 @@ class Scripted : public Bootstrap {
 
  private:
   std::vector<NodeIdentity> all_;
+  std::size_t exchanged_ = 0;
 };
 
 NodeIdentity node(const std::string& boot, std::uint64_t network, const std::string& host) {
@@ -80,6 +89,25 @@ TEST(Nodes, DifferByKernelNetworkNamespaceAndGivenName) {
   EXPECT_NE(node_identity().network, 0U);
   EXPECT_STREQ(node_identity("abc").given.data(), "abc");
   EXPECT_EQ(node_identity().hardware, node_identity().hardware);
+}
+
+/// What each PE of a large job reads would grow to hundreds of kilobytes.
+TEST(Nodes, ExchangeLittleIfAllPesAreAlike) {
+  auto kiwi = node("boot-1", 1, "kiwi");
+  kiwi.processors = {0b0111};
+  kiwi.quota = {.group = 7, .thousandths = 2500};
+  kiwi.locks_new_memory = true;
+  Scripted alike(std::vector<NodeIdentity>(708, kiwi));
+  const auto where = find_nodes(alike, kiwi).value();
+  EXPECT_LE(alike.exchanged(), 16U);
+  EXPECT_FALSE(where.nodes.several());
+  EXPECT_EQ(where.processors, 2);
+  EXPECT_EQ(where.first_locking, 0);
+  EXPECT_EQ(where.first_relying, 0);
+  auto other = kiwi;
+  other.survives = true;
+  Scripted different({other, other, kiwi});
+  EXPECT_EQ(find_nodes(different, other).value().first_relying, 2);
 }
 
 TEST(Nodes, HaveTheSameLibrary) {
