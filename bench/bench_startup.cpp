@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of a job with only shmem_init and shmem_finalize, and the memory of its PEs: libshmem with and without a
-// fake device, compared with Open MPI's OpenSHMEM if it is installed.
+// The time of a job with only shmem_init and shmem_finalize, compared with that of as many processes that do nothing,
+// and the memory of its PEs: libshmem with and without a fake device, and Open MPI's OpenSHMEM if it is installed.
 
 #include <algorithm>
 #include <cstdio>
@@ -90,6 +90,11 @@ Launcher ours(const std::string& gba) {
           }};
 }
 
+/// Processes that do nothing: what the launcher and the kernel take.
+std::vector<std::string> empty_processes(int pes) {
+  return {sibling_program("oshrun"), "-n", std::to_string(pes), "/bin/true"};
+}
+
 /// Open MPI's launcher, with the same program built by its compiler wrapper.
 Launcher theirs(const base::TempFolder& folder) {
   const std::string file = folder.file(kTheirs);
@@ -128,15 +133,21 @@ Seconds time_of(const std::vector<std::string>& command) {
   return time;
 }
 
+/// Jobs of this launcher and empty processes in turn.
 void print_time(Launcher& launcher, int pes) {
   std::vector<Seconds> times;
+  std::vector<Seconds> empty;
   for (int i = 0; i < kRepeats && (times.empty() || times.front() < kSkipAfter); ++i) {
+    empty.push_back(time_of(empty_processes(pes)));
     times.push_back(time_of(launcher.command(pes)));
   }
   std::sort(times.begin(), times.end());
+  std::sort(empty.begin(), empty.end());
   launcher.too_slow = times.front() >= kSkipAfter;
-  std::printf("  least %.3f s, middle %.3f s of %zu", times.front().count(), times[times.size() / 2].count(),
-              times.size());
+  const Seconds middle = times[times.size() / 2];
+  const Seconds middle_empty = empty[empty.size() / 2];
+  std::printf("  least %.3f s, middle %.3f s of %zu, %.1f times empty processes (%.3f s)", times.front().count(),
+              middle.count(), times.size(), middle / middle_empty, middle_empty.count());
 }
 
 void print_memory(const Launcher& launcher, int pes, const base::TempFolder& folder) {
