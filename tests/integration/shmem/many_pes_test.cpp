@@ -93,6 +93,7 @@ struct Wait {
   std::string algorithm;
   const char* what;
   bool on_nodes = false;  // on two
+  int pes = on_nodes ? 4 : 101;
 };
 
 class Waits : public testing::TestWithParam<Wait> {};
@@ -125,7 +126,7 @@ TEST_P(Waits, CostFewContextSwitches) {
   if (wait.on_nodes && !has_network()) {
     GTEST_SKIP() << kNoNetwork;
   }
-  const int pes = wait.on_nodes ? 4 : 101;
+  const int pes = wait.pes;
   Process job(late_pes(pes, wait), {"SHMEM_BARRIER_ALGORITHM=" + wait.algorithm});
   std::vector<pid_t> pids;
   pids.reserve(static_cast<std::size_t>(pes));
@@ -157,6 +158,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Waits,
                          testing::Values(Wait{"npu_v3", "off", "npu_v3", "barrier"},
                                          Wait{"central_counter", "off", "central_counter", "barrier"},
                                          Wait{"gba", "fake", "gba", "barrier"}, Wait{"signal", "off", "auto", "signal"},
+                                         Wait{"barrier_of_two", "off", "auto", "barrier", false, 2},
+                                         Wait{"signal_of_two", "off", "auto", "signal", false, 2},
                                          Wait{"barrier_on_nodes", "off", "auto", "barrier", true},
                                          Wait{"gba_on_nodes", "fake", "auto", "barrier", true},
                                          Wait{"signal_on_nodes", "off", "auto", "signal", true}),
