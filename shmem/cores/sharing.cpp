@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 
 namespace shmem {
 
@@ -72,7 +73,7 @@ namespace {
 
 /// Gives the thread its processors back, unless another one has given it others meanwhile. A thread that may use all
 /// processors of its control group gets those that are added to the group later, too.
-void give_back(const Cpus& before, const Cpus& now) {
+void give_back(const Cpus& before, const Cpus& now) try {
   const auto current = own_cpus();
   if (current && *current != now) {
     return;
@@ -81,11 +82,13 @@ void give_back(const Cpus& before, const Cpus& now) {
   if (const auto all = own_cpus(); !all || *all != before) {
     run_on(before);
   }
+} catch (const std::bad_alloc&) {
+  run_on(before);
 }
 
 }  // namespace
 
-bool SharingWatch::move_from(int cpu, SightingTick now) {
+bool SharingWatch::move_from(int cpu, SightingTick now) try {
   const auto allowed = own_cpus();
   if (!allowed) {
     return false;
@@ -103,6 +106,8 @@ bool SharingWatch::move_from(int cpu, SightingTick now) {
   give_back(*allowed, targets);
   moves_.fetch_add(1, std::memory_order_relaxed);
   return true;
+} catch (const std::bad_alloc&) {
+  return false;  // a wait must not fail for lack of memory
 }
 
 }  // namespace shmem
