@@ -33,7 +33,7 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kLargest = 16 * kMebibyte;
 /// Behind the start of a page: those at which a processor or a C library is known to be slow, and some others.
 constexpr std::size_t kOffsets[] = {0, 1, 8, 16, 32, 48, 63, 64, 4032, 4080};
-/// Fewer of the large sizes, so that the table takes a minute or two.
+/// Fewer of the large sizes, so that the table takes a few minutes only.
 constexpr int rows_of(std::size_t size) {
   return size < kMebibyte ? 5 : 2;
 }
