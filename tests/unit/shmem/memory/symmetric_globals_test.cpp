@@ -16,7 +16,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int kPes = 3;
+constexpr int kJobSize = 3;
 
 /// The state of one PE.
 struct Pe {
@@ -42,8 +42,8 @@ struct Choice {
 /// Runs `body` in processes that have planned and shared their globals. Returns their texts.
 template <typename ChoiceOf, typename Body>
 std::vector<std::string> in_job(ChoiceOf choice_of, Body body) {
-  const auto job = std::make_shared<const JobMemory>(JobMemory::create(kPes).value());
-  return testing::in_processes(kPes, [&](int me) -> std::string {
+  const auto job = std::make_shared<const JobMemory>(JobMemory::create(kJobSize).value());
+  return testing::in_processes(kJobSize, [&](int me) -> std::string {
     const Choice choice = choice_of(me);
     // Another program has more globals: the shared memory has room for the largest.
     PrivateData data(4 * choice.identity);
@@ -93,7 +93,7 @@ TEST(SymmetricGlobals, AreFoundInEveryPe) {
     if (!pe.globals.why_not().empty()) {
       return pe.globals.why_not();
     }
-    for (int other = 0; other < kPes; ++other) {
+    for (int other = 0; other < kJobSize; ++other) {
       if (*pe.at(1, 0, other) != 70 + static_cast<std::uint64_t>(other)) {
         return "another value";
       }
@@ -101,11 +101,11 @@ TEST(SymmetricGlobals, AreFoundInEveryPe) {
     if (pe.at(1, 0, pe.me) != &pe.data.word(1, 0)) {
       return "my own is somewhere else";
     }
-    *pe.at(0, 10, (pe.me + 1) % kPes) = static_cast<std::uint64_t>(pe.me) + 1;
+    *pe.at(0, 10, (pe.me + 1) % kJobSize) = static_cast<std::uint64_t>(pe.me) + 1;
     if (auto met = pe.bootstrap.barrier(); !met) {
       return met.error().text;
     }
-    const auto left = static_cast<std::uint64_t>((pe.me + kPes - 1) % kPes);
+    const auto left = static_cast<std::uint64_t>((pe.me + kJobSize - 1) % kJobSize);
     return pe.data.word(0, 10) == left + 1 ? "" : "not what my neighbour stored";
   };
   EXPECT_THAT(in_job(like_the_others, body), Each(IsEmpty()));
@@ -132,7 +132,7 @@ TEST(SymmetricGlobals, EndWhereTheirRangeEnds) {
 TEST(SymmetricGlobals, AreNotThoseOfAnotherProgram) {
   const auto choice = [](int me) { return Choice{"", me == 1 ? 2U : 1U}; };
   const auto body = [](const Pe& pe) -> std::string {
-    for (int other = 0; other < kPes; ++other) {
+    for (int other = 0; other < kJobSize; ++other) {
       const bool same = (pe.me == 1) == (other == 1);
       const auto* mine = const_cast<const std::uint64_t*>(&pe.data.word(0, 0));
       if ((pe.globals.locate(mine, other).address != nullptr) != same) {
