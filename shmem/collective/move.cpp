@@ -57,7 +57,7 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
     }
     members.job.gave_data->store(true, std::memory_order_relaxed);
     if (root_too) {
-      fetch(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source), size);
+      copy_small(static_cast<std::byte*>(dest), source, size);
     }
     eager.end(EagerChannel::Begun::kUnknown);
     return {};
@@ -66,7 +66,7 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
   if (!given) [[unlikely]] {
     return eager.error();
   }
-  fetch(static_cast<std::byte*>(dest), given.data, size);
+  copy_small(static_cast<std::byte*>(dest), given.data, size);
   // The root has begun this call: with two members, all have.
   eager.end(members.size() == 2 ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
   return {};
