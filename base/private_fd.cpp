@@ -62,7 +62,7 @@ class FdSet {
 
 constinit FdSet private_fds;
 constinit FdSet private_epolls;
-constinit std::atomic<int> dead_fd{-1};  // no event ever comes from it; -1: there is none
+constinit std::atomic<int> dead_fd{-1};  // no event ever comes from it; -1: it could not be made
 /// Held over a fork, and while a descriptor is closed: between its removal and its end it may not be inherited.
 constinit std::mutex changes;
 

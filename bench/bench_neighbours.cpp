@@ -70,7 +70,7 @@ class Neighbours {
   std::vector<pid_t> children_;
 };
 
-/// Of all processors since the start of the machine, in ticks.
+/// The ticks of all processors since the machine has started.
 struct Ticks {
   double busy = 0;
   double all = 0;

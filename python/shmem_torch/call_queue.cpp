@@ -193,7 +193,7 @@ void CallQueue::tell_end(QueuedCall& call) {
     try {
       tell(call.error);
     } catch (const std::exception&) {
-      // Of a future's callback, or no memory for one: perhaps on the queue's thread, where it would end the process.
+      // An exception of a callback, or no memory for one: perhaps on the queue's thread, where it would be the end.
     }
   }
 }

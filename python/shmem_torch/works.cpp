@@ -195,7 +195,7 @@ void MessageWork::State::end(bool tells_future) noexcept {
       complete_future();
     }
   } catch (const std::exception&) {
-    // Of a callback of the future, or no memory: the thread is the library's, and there is nobody to tell.
+    // An exception of a callback, or no memory: the thread is the library's, so no caller could be told.
   }
 }
 

@@ -78,7 +78,7 @@ class UcxMessages {
   Message& take();
   void give_back(Message& message);
 
-  /// nullptr: there is none.
+  /// nullptr if it was not found.
   Message* find(std::uint64_t number);
   std::errc wait_or_stop(Message& message, std::optional<std::chrono::nanoseconds> limit);
   [[nodiscard]] bool is_interrupted(const Message& message) const;

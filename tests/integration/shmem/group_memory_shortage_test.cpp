@@ -203,7 +203,7 @@ TEST_F(GroupMemoryShortageOnNodes, LargeCollectiveCalls) {
   expect_errors(large_allreduce, kNodes);
 }
 
-/// Of rank 0 the allocation with this number fails. Rank 1 is there as long as that takes. False: it makes fewer.
+/// In rank 0 the allocation with this number fails. Rank 1 is there as long as that takes. False: it makes fewer.
 bool create_short(long number, bool stays) {
   SharedStore store;
   const SharedCount reached;

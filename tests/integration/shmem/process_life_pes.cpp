@@ -117,7 +117,7 @@ void forbid_memory_policies() {
 }  // namespace
 
 /// leave_child WAY VICTIM: the PE has a child of that kind, which lives on when it is killed. The others wait for a
-/// word that nobody changes, and so for the end of the job.
+/// word that no PE changes, and so for the end of the job.
 PE_PART(leave_child) {
   const std::string way = argc > 1 ? argv[1] : "";
   const int victim = argc > 2 ? std::atoi(argv[2]) : 1;
