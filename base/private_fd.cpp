@@ -80,9 +80,10 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
+/// Not by fstat(): ThreadSanitizer would report that another library's thread has just made the descriptor.
 bool is_socket(int fd) {
   struct stat status {};
-  return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+  return ::fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && S_ISSOCK(status.st_mode);
 }
 
 /// The descriptors that `epoll` waits for, and those that epoll descriptors among them wait for.
