@@ -35,7 +35,7 @@ static void mixed_case(char** numbers) {
 static _Atomic long yields;
 
 /* In place of libc's, also for libraries. */
-int sched_yield(void) {
+__attribute__((visibility("default"))) int sched_yield(void) {
   atomic_fetch_add_explicit(&yields, 1, memory_order_relaxed);
   return (int)syscall(SYS_sched_yield);
 }
