@@ -20,13 +20,14 @@ Prints the names first, and uses sudo if the caller is not root. Does nothing if
   lint      what the target lint uses
   arm64     what the build for arm64 and its tests use
   package   what scripts/package.sh uses besides build and options
+  wheel     what scripts/wheel.sh uses besides build and options
   torch     PyTorch, for the backend of torch.distributed, and what build, options and demo have; large
 
   --print   prints the names of all packages of the groups, and installs nothing
 TEXT
 }
 
-readonly GROUPS_OF_PACKAGES=" build options demo test soak lint arm64 package torch "
+readonly GROUPS_OF_PACKAGES=" build options demo test soak lint arm64 package wheel torch "
 
 packages_of() {
   case "$1" in
@@ -38,15 +39,16 @@ packages_of() {
     demo) echo libpmix-dev openmpi-bin ;;
     test)
       echo ccache clang debootstrap dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev \
-        "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 spin valgrind
+        "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 python3-pip "$(packages_of wheel)" python3-venv spin \
+        valgrind
       ;;
     soak)
-      echo automake flex libtool munge python3-pip python3-setuptools python3-wheel rpm slurm-client slurmctld slurmd \
-        slurm-wlm-basic-plugins
+      echo automake flex libtool munge rpm slurm-client slurmctld slurmd slurm-wlm-basic-plugins
       ;;
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo binutils dpkg-dev file rpm ;;
+    wheel) echo python3-setuptools python3-wheel ;;
     torch) echo "$(packages_of build) $(packages_of options) $(packages_of demo)" libtorch-dev python3-torch ;;
   esac
 }

@@ -63,6 +63,8 @@ else()
   from_to(way ${CMAKE_INSTALL_BINDIR} ${libdir})
   set(rpath_of_programs "$ORIGIN/${way}")
 endif()
+# oshrun does not load libshmem, but libsodium, which is next to it in a wheel.
+set_target_properties(oshrun PROPERTIES INSTALL_RPATH "${rpath_of_programs}" BUILD_WITH_INSTALL_RPATH ON)
 gba_install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem-tools)
 gba_install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem-tools)
 gba_install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem-tools)

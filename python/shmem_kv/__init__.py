@@ -35,7 +35,15 @@ ends the process: after a failure :func:`finalize` (which then raises, too) ends
 from __future__ import annotations
 
 import os as _os
+import sys as _sys
+from importlib.util import find_spec as _find_spec
 from types import TracebackType as _TracebackType
+
+if _find_spec(__name__ + "._core") is None:
+    raise ImportError(
+        f"shmem_kv: {__path__[0]} has no part that is compiled for Python {_sys.version_info[0]}.{_sys.version_info[1]}: "
+        "build it and set PYTHONPATH=build/lib/python, or install the wheel of scripts/wheel.sh (docs/python.md)"
+    )
 
 from . import _core
 from ._arrays import Arena, empty, forget_registered, free, is_symmetric, register, unregister, zeros

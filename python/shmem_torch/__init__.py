@@ -22,15 +22,39 @@ any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says so.
 from __future__ import annotations
 
 import atexit as _atexit
+import sys as _sys
 from collections.abc import Sequence as _Sequence
 from datetime import timedelta as _timedelta
+from importlib.util import find_spec as _find_spec
 from typing import NamedTuple as _NamedTuple
 
-import torch as _torch
+if _find_spec(__name__ + "._C") is None:
+    raise ImportError(
+        f"shmem_torch: {__path__[0]} has no part that is compiled for Python {_sys.version_info[0]}.{_sys.version_info[1]}: "
+        "build it and set PYTHONPATH=build/lib/python, or install the wheel of scripts/wheel.sh (docs/python.md)"
+    )
+
+from ._version import TORCH as _TORCH
+from ._version import __version__
+
+try:
+    import torch as _torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError(
+        f"shmem_torch: {_sys.executable} has no PyTorch: install PyTorch {_TORCH}, for which this module was built (Debian: "
+        "python3-torch, which a virtual environment sees with --system-site-packages)"
+    ) from None
+if _torch.__version__.split(".")[:2] != _TORCH.split("."):
+    raise ImportError(
+        f"shmem_torch was built for PyTorch {_TORCH}, but this is PyTorch {_torch.__version__}: use {_TORCH}, or build the module, "
+        "or the wheel, where this one is installed (docs/python.md)"
+    )
+
 import torch.distributed as _dist
 
 from . import _C
-from ._version import __version__
 
 __all__ = ["HAS_SYMMETRIC_MEMORY", "Statistics", "__version__", "empty", "monitored_barrier", "statistics"]
 

@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(All, Script,
                          testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
                                          "bench.sh", "coverage.sh", "fetch-vm.sh", "package.sh",
                                          "count-instructions.sh", "build-vm-kernel.sh", "debian-root.sh", "versions.sh",
-                                         "flakes.sh", "unless-proved.sh"));
+                                         "flakes.sh", "unless-proved.sh", "wheel.sh"));
 
 class WrongArguments : public testing::TestWithParam<Misuse> {};
 
@@ -93,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"bench.sh", {"--fast"}, "unexpected argument: --fast"},
                                          Misuse{"coverage.sh", {"--fast"}, "unexpected argument: --fast"},
                                          Misuse{"package.sh", {"a", "b"}, "expected one argument at most"},
+                                         Misuse{"wheel.sh", {"--from"}, "--from needs an argument"},
                                          Misuse{"count-instructions.sh", {}, "expected one or two arguments"},
                                          Misuse{"fetch-vm.sh", {"sid"}, "no kernel of that suite: sid"},
                                          Misuse{"build-vm-kernel.sh", {"--fast"}, "unexpected argument: --fast"}));

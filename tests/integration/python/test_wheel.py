@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source distribution builds a wheel without network, and the wheel contains what it needs. Exits with 77 without
-pip."""
+"""Wheels of a build folder and of the source distribution, made and installed without network: they contain what they need,
+and work in a virtual environment. Exits with 77 without pip."""
 
 import importlib.util
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -16,9 +17,10 @@ import zipfile
 # What the policies of manylinux take for granted.
 EVERYWHERE = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+))\.so\.\d+")
 TREE = pathlib.Path(__file__).parents[3]
-for needed in ("pip", "setuptools", "wheel"):
+BUILD = pathlib.Path(os.environ["GBA_BIN"]).parent
+for needed in ("ensurepip", "pip", "setuptools", "wheel"):
     if importlib.util.find_spec(needed) is None:
-        print(f"skipped: Python has no {needed} (Debian: python3-pip python3-setuptools python3-wheel)")
+        print(f"skipped: Python has no {needed} (Debian: python3-pip python3-setuptools python3-venv python3-wheel)")
         sys.exit(77)
 
 USE = """
@@ -30,8 +32,18 @@ with shmem_kv.init(1 << 21):
     shmem_kv.barrier_all()
     names = ("libshmem", "libgba", "libsodium")
     libraries = {line.split()[-1] for line in open("/proc/self/maps") if any(name + ".so" in line for name in names)}
-    assert all("/site/shmem_kv/lib/" in one for one in libraries) and len(libraries) == 3, libraries
+    assert all("-packages/shmem_kv/lib/" in one for one in libraries) and len(libraries) == 3, libraries
 print(shmem_kv.__version__, shmem_kv.__file__)
+"""
+USE_OSHRUN = """
+import shmem_kv
+with shmem_kv.init(1 << 21):
+    me = shmem_kv.my_pe()
+    cache = shmem_kv.zeros((2, 4, 64), "float16")
+    cache[me] = me + 1
+    with shmem_kv.Operator() as operator:
+        operator.shuffle(shmem_kv.Plan([(0, 0, 1, 0)]), shmem_kv.Cache(cache, format="latent"))
+    print(shmem_kv.n_pes(), cache[0, 0, 0])
 """
 USE_TWO = """
 import sys, numpy, shmem_kv
@@ -72,21 +84,28 @@ class Wheel(unittest.TestCase):
         return job.stdout
 
     def check_needed(self, site):
-        """Of libraries: in the wheel, or on every Linux. PyTorch's are in the package torch, and UCX is the system's."""
+        """Of its files: in the wheel, found by relative paths, or on every Linux. PyTorch's are in the package torch."""
         contained = {library.name for library in (site / "shmem_kv/lib").iterdir()}
-        for library in [*site.glob("shmem_kv/*.so"), *site.glob("shmem_kv/lib/*.so.*")]:
-            if "ucx" not in library.name:
-                needed = re.findall(r"NEEDED.*\[(.*)\]", self.command("readelf", "-d", library))
-                self.assertTrue(needed, str(library))
-                missing = [one for one in needed if one not in contained and not EVERYWHERE.fullmatch(one)]
-                self.assertEqual(missing, [], str(library))
+        files = [*site.glob("shmem_*/*.so"), *site.glob("shmem_kv/lib/*"), *site.glob("shmem_kv/bin/*")]
+        self.assertGreaterEqual(len(files), 7)
+        for file in files:
+            dynamic = self.command("readelf", "-dW", file)
+            needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
+            self.assertTrue(needed, str(file))
+            missing = [one for one in needed if one not in contained and not EVERYWHERE.fullmatch(one)]
+            others = [one for one in missing if file.parent.name != "shmem_torch" or not re.match("lib(torch|c10)", one)]
+            self.assertEqual(others, [], str(file))
+            for path in ":".join(re.findall(r"(?:RUNPATH|RPATH).*\[(.*)\]", dynamic)).split(":"):
+                self.assertRegex(path, r"^(\$ORIGIN|$)", str(file))
+            if contained & set(needed):
+                self.assertIn("RUNPATH", dynamic, str(file))
 
-    def two(self, environment, folder, program, arguments):
+    def two(self, python, environment, folder, program, arguments):
         """Runs two processes of a program, and returns what they print. The second gets the first one's first line."""
         processes = []
 
         def start(*more):
-            command = [sys.executable, "-c", program, *more]
+            command = [python, "-c", program, *more]
             processes.append(
                 subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True)
             )
@@ -102,46 +121,102 @@ class Wheel(unittest.TestCase):
                 process.kill()
                 process.communicate()
 
-    def test_contains_what_it_needs(self):
+    def check_name(self, wheel):
+        self.assertRegex(wheel.name, r"^shmem_kv-[0-9.]+-cp3[0-9]+-cp3[0-9]+-manylinux_2_[0-9]+_\w+\.whl$")
+        here = int(platform.libc_ver()[1].split(".")[1])
+        self.assertLessEqual(int(re.search(r"manylinux_2_(\d+)", wheel.name)[1]), here)
+
+    def environment(self, **more):
+        environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "GBA_BIN")}
+        return environment | {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONWARNINGS": "ignore"} | more
+
+    def check_commands(self, venv, environment, folder):
+        """oshrun with two PEs, and kv_exchange: put through one process, got by another."""
+        printed = self.command(
+            venv / "bin/oshrun", "-n", "2", "--gba", "off", "--timeout", "60", venv / "bin/python", "-c", USE_OSHRUN,
+            env=environment, cwd=folder,
+        )  # fmt: skip
+        self.assertEqual(printed.splitlines(), ["2 1.0"] * 2)
+        self.assertIn("UCX", self.command(venv / "bin/shmem_info", "--build", env=environment))
+        name = f"wheel-{os.getpid()}"
+        tool = venv / "bin/kv_exchange"
+        serve = subprocess.Popen([tool, "serve", name], env=environment, stdout=subprocess.DEVNULL)
+        try:
+            self.command(tool, "put", name, "greeting", input="hello", env=environment)
+            self.assertEqual(self.command(tool, "get", name, "greeting", env=environment), "hello")
+        finally:
+            serve.terminate()
+            # The command becomes the program, which handles signals itself.
+            self.assertEqual(serve.wait(60), 0)
+
+    def check_torch(self, python, environment, folder, version):
+        (folder / "store").mkdir()
+        arguments = [[folder / "store/one", str(rank)] for rank in (0, 1)]
+        self.assertEqual(self.two(python, environment, folder, USE_TORCH, arguments), [version + "\n"] * 2)
+        import_torch = "import torch; print(torch.__version__)"
+        numbers = self.command(python, "-c", import_torch, env=environment).split(".")
+        if [int(one) for one in numbers[:2]] >= [2, 5]:  # it loads what a wheel has for it
+            program = USE_TORCH.replace(", shmem_torch", "", 1).replace("tensor in (", "tensor in [] and (")
+            program = re.sub(r"assert shmem_torch.*\n.*\n", "print('by itself')\n", program)
+            arguments = [[folder / "store/two", str(rank)] for rank in (0, 1)]
+            self.assertEqual(self.two(python, environment, folder, program, arguments), ["by itself\n"] * 2)
+
+    def test_of_a_build_folder(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            environment = self.environment()
+            self.command(TREE / "scripts/wheel.sh", "--from", BUILD, folder / "out", env=environment)
+            (wheel,) = (folder / "out").iterdir()
+            self.check_name(wheel)
+            venv = folder / "made here"  # a place with a space, as others have it
+            self.command(sys.executable, "-m", "venv", "--system-site-packages", venv, env=environment)
+            self.command(venv / "bin/pip", "install", "--no-deps", wheel, env=environment)
+            (site,) = venv.glob("lib/python3*/site-packages")
+            self.check_needed(site)
+            self.check_commands(venv, environment, folder)
+            moved = folder / "moved"
+            venv.rename(moved)
+            said = self.command(moved / "bin/python", "-c", USE, env=environment, cwd=folder)
+            version, module = said.split()
+            self.assertTrue(module.startswith(str(moved)), module)
+            if (moved / site.relative_to(venv) / "shmem_torch").exists():
+                self.check_torch(moved / "bin/python", environment, folder, version)
+            else:
+                print("without shmem_torch, which the build folder has not")
+
+    def test_of_the_source_distribution(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             tree = folder / "tree"
             shutil.copytree(TREE, tree, ignore=not_source)
-            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
-            environment = os.environ | {
-                "CMAKE_BUILD_PARALLEL_LEVEL": "2",
-                "CMAKE_ARGS": "-DGBA_WERROR=ON",  # like other builds of the tree, for the compiler's cache
-                "PIP_NO_INDEX": "1",
-            }
-            environment.pop("PYTHONPATH", None)
+            pip = [sys.executable, "-m", "pip", "--no-cache-dir"]
+            environment = self.environment(
+                CMAKE_BUILD_PARALLEL_LEVEL="2",
+                CMAKE_ARGS="-DGBA_WERROR=ON",  # like other builds of the tree, for the compiler's cache
+            )
             self.command(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "source", cwd=tree, env=environment)
             (source,) = (folder / "source").iterdir()
             build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", folder / "out", source]
             self.command(*build, env=environment, cwd=folder)
             (wheel,) = (folder / "out").iterdir()
-            self.assertRegex(wheel.name, r"^shmem_kv-[0-9.]+-cp3[0-9]+-cp3[0-9]+-linux_")
+            self.check_name(wheel)
             names = zipfile.ZipFile(wheel).namelist()
             for pattern in (r"shmem_kv/_core.*\.so$", r"shmem_kv/lib/libshmem\.so\.\d+", r"shmem_kv/lib/libgba\.so\.\d+"):
                 self.assertTrue(any(re.search(pattern, one) for one in names), f"{pattern}: {names}")
             adapters = [f"shmem_kv/adapters/{one}.py" for one in ("__init__", "vllm", "sglang", "lmcache")]
             for one in ("shmem_kv/py.typed", "shmem_kv/_core.pyi", "shmem_kv/_version.py", *adapters):
                 self.assertIn(one, names)
-            site = folder / "site"
+            site = folder / "site-packages"
             self.command(*pip, "install", "--no-deps", "--target", site, wheel, env=environment)
-            for library in [*site.rglob("*.so"), *site.rglob("*.so.*")]:
-                paths = re.findall(r"(?:RUNPATH|RPATH).*\[(.*)\]", self.command("readelf", "-d", library))
-                for path in ":".join(paths).split(":"):
-                    self.assertRegex(path, r"^(\$ORIGIN|$)", str(library))
             self.check_needed(site)
             environment["PYTHONPATH"] = str(site)
             said = self.command(sys.executable, "-c", USE, env=environment, cwd=folder)
             self.assertEqual(said.split()[1], str(site / "shmem_kv/__init__.py"))
-            printed = self.two(environment, folder, USE_TWO, [[], None])
+            printed = self.two(sys.executable, environment, folder, USE_TWO, [[], None])
             self.assertEqual([one.split()[-1] for one in printed], ["1.0"] * 2)
             if any(one.startswith("shmem_torch/") for one in names):
                 self.assertIn("shmem_torch/py.typed", names)
-                printed = self.two(environment, folder, USE_TORCH, [[folder / "store", str(rank)] for rank in (0, 1)])
-                self.assertEqual(printed, [said.split()[0] + "\n"] * 2)
+                self.check_torch(sys.executable, environment, folder, said.split()[0])
             elif importlib.util.find_spec("torch") is not None:
                 print("without shmem_torch: PyTorch's headers are missing")
 
