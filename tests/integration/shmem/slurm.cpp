@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 #include <system_error>
+#include <utility>
 
 #include "base/fd.hpp"
 
@@ -110,6 +111,8 @@ void Slurm::configure() const {
       ids << Hosts::name(host) << ' ' << hosts_->id(host) << '\n';
     }
     file << "TaskProlog=" << dir_.file("prolog") << '\n';
+  } else if (!task_prolog_.empty()) {
+    file << "TaskProlog=" << task_prolog_ << '\n';
   }
   for (const auto& [name, address] : all) {
     file << "NodeName=" << name << " NodeAddr=" << address << " CPUs=16 State=UNKNOWN\n";
@@ -134,7 +137,7 @@ std::unique_ptr<Process> Slurm::on_node(int node, const std::vector<std::string>
   return std::make_unique<Process>(hosts_ == nullptr ? command : hosts_->on(node, command), environment);
 }
 
-Slurm::Slurm(const Hosts* hosts) : hosts_(hosts) {
+Slurm::Slurm(const Hosts* hosts, std::string task_prolog) : hosts_(hosts), task_prolog_(std::move(task_prolog)) {
   ::mkdir(dir_.file("state").c_str(), 0700);
   configure();
   daemons_.push_back(on_node(0, {"munged", "--foreground", "--force", "--key-file=" + dir_.file("munge.key"),

@@ -20,8 +20,8 @@ class Slurm {
   /// Why this machine cannot run it, or nothing.
   static std::optional<std::string> missing();
 
-  /// `hosts`, if any, must outlive it.
-  explicit Slurm(const Hosts* hosts = nullptr);
+  /// `hosts`, if any, must outlive it. `task_prolog`: a file that slurmd runs before each task, only without hosts.
+  explicit Slurm(const Hosts* hosts = nullptr, std::string task_prolog = {});
   Slurm(const Slurm&) = delete;
   Slurm& operator=(const Slurm&) = delete;
   ~Slurm();
@@ -42,6 +42,7 @@ class Slurm {
                                                  std::vector<std::string> environment = {}) const;
 
   const Hosts* hosts_;
+  std::string task_prolog_;
   TempDir dir_;
   std::vector<std::unique_ptr<Process>> daemons_;
   bool ready_ = false;

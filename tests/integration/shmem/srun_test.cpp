@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/integration/shmem/slurm.hpp"
+#include "tests/support/job.hpp"
 #include "tests/support/openmpi_network.hpp"
 
 namespace {
@@ -93,6 +98,27 @@ TEST_F(Srun, StartsMpiProgramsByMpi) {
     const auto job = run(4, {test_program("mpi_pes_openmpi"), how});
     EXPECT_TRUE(job.exit.clean()) << job.output;
   }
+}
+
+/// With packaging/slurm/taskprolog.sh, on a node whose first port cannot be opened: only the second one is the job's.
+TEST_F(Srun, GivesAJobThePortThatItMayOpen) {
+  const FakeDevice device;
+  const TempDir folder;
+  std::filesystem::create_symlink("nowhere", folder.file("gba0"));
+  std::filesystem::create_symlink(device.socket(), folder.file("gba1"));
+  const std::string prolog = folder.file("prolog.sh");
+  std::ofstream(prolog) << "#!/bin/sh\nexec " GBA_SOURCE_DIR "/packaging/slurm/taskprolog.sh " << folder.path() << '\n';
+  ::chmod(prolog.c_str(), 0700);
+  slurm_.reset();  // two at a time would share the name of the node
+  const Slurm slurm(nullptr, prolog);
+  ASSERT_TRUE(slurm.is_ready()) << slurm.log();
+  const auto job = slurm.srun(2, {test_program("shmem_pes"), "api"}, {"SHMEM_GBA=require", "GBA_DEVICE="});
+  EXPECT_TRUE(job->wait(kLimit).value_or(Exit{}).clean()) << job->output();
+  EXPECT_THAT(job->output(), HasSubstr("PE 0 of 2: 0 failures"));
+  const auto chosen = slurm.srun(1, {"sh", "-c", "echo port $GBA_DEVICE"}, {"GBA_DEVICE=/dev/gba7"});
+  EXPECT_TRUE(chosen->wait(kLimit).value_or(Exit{}).clean()) << chosen->output();
+  EXPECT_EQ(chosen->output(), "port /dev/gba7\n") << "the user has chosen";
+  slurm_ = std::make_unique<Slurm>();
 }
 
 TEST_F(Srun, StartsTasksOnHosts) {
