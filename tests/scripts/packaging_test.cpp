@@ -148,41 +148,6 @@ TEST(MaintainerScripts, AreShellAndTouchNoDevicesOfOthers) {
   EXPECT_GE(scripts, 8);
 }
 
-/// The names of all metrics, as their pages write them.
-std::set<std::string> metrics() {
-  std::set<std::string> all{"shmem_exchange_info"};
-  for (const auto& [file, prefix] : {std::pair{"kv/service/metrics.cpp", "shmem_exchange_"},
-                                     std::pair{"kv/api/operator_metrics.cpp", "shmem_kv_"}}) {
-    for (const auto& name : test_support::all_of(text_of(file), R"re(page\.(?:gauge)\("(\w+)")re")) {
-      all.insert(prefix + name);
-    }
-    for (const auto& name : test_support::all_of(text_of(file), R"re(page\.(?:counter|counter_by_cause)\("(\w+)")re")) {
-      all.insert(prefix + name + "_total");
-    }
-    for (const auto& name : test_support::all_of(text_of(file), R"re(page\.(?:histogram)\("(\w+)")re")) {
-      all.insert(prefix + name + "_bucket");
-    }
-  }
-  return all;
-}
-
-TEST(Monitoring, UsesMetricsThatThereAre) {
-  const auto known = metrics();
-  EXPECT_GE(known.size(), 20U);
-  for (const char* file : {"packaging/monitoring/grafana.json", "packaging/monitoring/alerts.yml"}) {
-    const auto used = test_support::all_of(text_of(file), R"(\b(shmem_(?:exchange|kv)_\w+))");
-    EXPECT_GE(used.size(), 5U);
-    for (const auto& name : used) {
-      EXPECT_TRUE(known.contains(name)) << file << ": " << name;
-    }
-  }
-}
-
-TEST(Monitoring, HasADashboardThatIsJson) {
-  const auto outcome = test_support::run({"python3", "-m", "json.tool", kTree / "packaging/monitoring/grafana.json"});
-  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-}
-
 /// packaging/slurm/taskprolog.sh with ports that are files of `folder`.
 test_support::Outcome task_prolog(const test_support::TempDir& folder,
                                   const std::vector<std::string>& environment = {}) {

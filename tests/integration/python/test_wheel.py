@@ -183,6 +183,8 @@ class Wheel(unittest.TestCase):
                 self.check_torch(moved / "bin/python", environment, folder, version)
             else:
                 print("without shmem_torch, which the build folder has not")
+            self.command(moved / "bin/python", "-m", "pip", "uninstall", "-y", "shmem-kv", env=environment)
+            self.assertEqual([*moved.rglob("*shmem*"), *moved.glob("bin/oshrun")], [])
 
     def test_of_the_source_distribution(self):
         with tempfile.TemporaryDirectory() as name:
