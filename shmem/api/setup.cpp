@@ -16,22 +16,26 @@ namespace api = shmem::api;
 
 namespace {
 
-/// Starts the library as the environment says. An Error has been printed, unless errors return.
-shmem::Result<void> try_to_start(int thread_level) {
+void log_fatal(const std::string& text) {
+  shmem::log(shmem::LogLevel::kFatal, "%s", text.c_str());
+}
+
+/// Starts the library as the environment says. An Error has been printed by `print`, unless errors return.
+shmem::Result<void> try_to_start(int thread_level, void (*print)(const std::string& text)) {
   if (Runtime::current() != nullptr) {
     Runtime::current()->retain(thread_level);
     return {};
   }
   auto ok = Runtime::start(thread_level);
   if (!ok && Runtime::is_reporter() && !shmem::errors_return()) {
-    shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
+    print(ok.error().text);
   }
   return ok;
 }
 
 /// The same; ends the process on failure.
 void start() {
-  if (const auto ok = try_to_start(SHMEM_THREAD_SINGLE); !ok) {
+  if (const auto ok = try_to_start(SHMEM_THREAD_SINGLE, shmem::log_last_words); !ok) {
     shmem::end_process_for(shmem::errors_return() ? ok.error() : shmem::Error{}, EXIT_FAILURE,
                            shmem::ProcessEnd::kWithExitHandlers);
   }
@@ -80,7 +84,7 @@ SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) try {
                      "SHMEM_THREAD_MULTIPLE = 3)",
                      requested)});
   }
-  if (auto ok = try_to_start(requested); !ok) {
+  if (auto ok = try_to_start(requested, log_fatal); !ok) {
     return api::report(ok.error());
   }
   *provided = Runtime::current()->thread_level();

@@ -86,6 +86,20 @@ std::string WaitMonitor::explain(std::errc error) const {
   return waiter.empty() ? ending(error) : fmt::format("{} {}; it waited for {}", waiter, ending(error), awaited());
 }
 
+std::string_view waiter_in(std::string_view message) {
+  // After "shmem: PE 3: ", where the call may come first: "shmem_barrier: the wait for the 2 PEs ...".
+  for (const std::string_view before : {"shmem: ", ": "}) {
+    if (const auto begin = message.find(before); begin != std::string_view::npos) {
+      message.remove_prefix(begin + before.size());
+    }
+  }
+  std::size_t end = message.size();
+  for (const std::string_view after : {": ", " (", " was given up", " cannot complete", " timed out", " failed"}) {
+    end = std::min(end, message.find(after));
+  }
+  return message.substr(0, end);
+}
+
 bool BarrierMonitor::is_missing(int member) const {
   const TeamSync& theirs = view_.member(member);
   // Relaxed: pairs with Team::enter() and EagerChannel::begin(); what the member stored before is not read.

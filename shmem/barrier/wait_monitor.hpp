@@ -6,6 +6,7 @@
 #include <concepts>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "shmem/layout/peers.hpp"
 #include "shmem/layout/sync_view.hpp"
@@ -93,6 +94,9 @@ std::string WaitMonitor::names_of(const TeamMap& set, Named named) const {
   }
   return text;
 }
+
+/// What waited, in the message of a failed wait: "barrier 3 of team 0", "shmem_signal_wait_until".
+std::string_view waiter_in(std::string_view message);
 
 /// The awaited barrier: `count` of `team`; or the eager `call`, with a count of its own.
 struct BarrierName {

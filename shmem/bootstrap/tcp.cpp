@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
@@ -385,8 +386,9 @@ void TcpBootstrap::end_process_unless_it_ends() {
   if (changed_.wait_for(lock, place_.grace, [this] { return going_; })) {
     return;
   }
+  const bool is_told = report_end(EndKind::kTold, "");
   end_process_for({std::errc::operation_canceled,
-                   fmt::format("shmem: PE {} ends: the job was ended: {}", place_.rank, end_->reason)},
+                   is_told ? "" : fmt::format("shmem: PE {} ends: the job was ended: {}", place_.rank, end_->reason)},
                   end_->status.value_or(1));
 }
 

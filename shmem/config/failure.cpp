@@ -20,6 +20,7 @@ constinit std::atomic<bool> survival_wanted{false};
 
 /// The program's exit handlers may take their time, or wait for a thread that has failed.
 constexpr std::chrono::seconds kExitLimit{10};
+constinit std::atomic<EndTeller> end_teller{nullptr};  // relaxed: set when the library is loaded
 constinit std::atomic<int> exit_status{0};
 constinit std::atomic<pid_t> exiting_process{0};  // not a child that an exit handler forks
 constinit std::atomic<pid_t> exiting_thread{0};   // 0: none
@@ -57,13 +58,24 @@ void wait_if_exiting() {
   ::_exit(exit_status.load(std::memory_order_relaxed));
 }
 
+void set_end_teller(EndTeller teller) {
+  end_teller.store(teller, std::memory_order_relaxed);
+}
+
+void log_last_words(const std::string& text) {
+  const EndTeller teller = end_teller.load(std::memory_order_relaxed);
+  if (has_log_handler() || teller == nullptr || !teller(text)) {
+    log(LogLevel::kFatal, "%s", text.c_str());
+  }
+}
+
 void end_process_for(const Error& error, int status, ProcessEnd way) {
   if (errors_return()) {
     throw CallFailure{error};
   }
   wait_if_exiting();
   if (!error.text.empty() && status != 0) {
-    log(LogLevel::kFatal, "%s", error.text.c_str());
+    log_last_words(error.text);
   }
   if (way == ProcessEnd::kWithExitHandlers) {
     std::exit(status);  // NOLINT(concurrency-mt-unsafe)

@@ -2,6 +2,8 @@
 // What becomes of a failure that a call cannot return: the end of this process, or an error of the calling thread.
 #pragma once
 
+#include <string>
+
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -23,6 +25,13 @@ enum class ProcessEnd {
   kAtOnce,            // standard streams are flushed; for a PE whose other threads may use the library
   kWithExitHandlers,  // as by exit()
 };
+/// Tells of the end of this process in place of a message: false, without an effect, if it cannot.
+using EndTeller = bool (*)(const std::string& text);
+void set_end_teller(EndTeller teller);
+/// The last message of a process that ends because of a failure: to the program's log handler, or the teller, or
+/// standard error.
+void log_last_words(const std::string& text);
+
 /// The one place of the library where a call ends its process because of a failure, after a message unless the text is
 /// empty or the status is 0. If errors return, throws CallFailure instead.
 [[noreturn]] void end_process_for(const Error& error, int status, ProcessEnd way = ProcessEnd::kAtOnce);

@@ -72,6 +72,10 @@ void set_log_handler(LogHandler handler) {
   destination().handler.store(handler, std::memory_order_relaxed);
 }
 
+bool has_log_handler() {
+  return destination().handler.load(std::memory_order_relaxed) != nullptr;
+}
+
 void set_log_level(LogLevel level) {
   destination().level.store(level, std::memory_order_relaxed);
 }

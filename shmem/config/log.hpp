@@ -25,6 +25,7 @@ void log_info(bool as_json, const InfoLine& line);
 
 /// nullptr: standard error. These two apply to the process: a program calls them before the job starts.
 void set_log_handler(LogHandler handler);
+bool has_log_handler();
 /// Messages below it are dropped; initially kDebug, because SHMEM_DEBUG already controls debug messages.
 void set_log_level(LogLevel level);
 

@@ -326,6 +326,12 @@ constexpr auto kTable = std::to_array<Entry>({
       "It ends the job with a line that says what is wrong."},
      kAnyValue,
      set_by_any_value<&Options::debug>},
+    {{"SHMEM_BACKTRACE", nullptr, "switch", "1",
+      "a PE that ends the job by a mistake, or by SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT, says where it was",
+      "oshrun prints the calls with source files and lines, if the program was compiled with -g and addr2line is "
+      "installed. Signals that the program handles itself are left alone."},
+     kSwitchValues,
+     set_switch<&Options::backtrace>},
 });
 
 constexpr auto kSpecs = [] {

@@ -64,6 +64,7 @@ struct Options {
   bool info_json = false;  // as JSON
   bool version = false;
   bool debug = false;
+  bool backtrace = true;
 };
 
 /// One variable.

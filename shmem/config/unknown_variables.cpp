@@ -38,7 +38,6 @@ constexpr std::array kForeign{
     Foreign{"SHMEM_CMA_", kSandia, nullptr},
     Foreign{"SHMEM_TEAMS_MAX", kSandia, nullptr},
     Foreign{"SHMEM_TRAP_ON_ABORT", kSandia, nullptr},
-    Foreign{"SHMEM_BACKTRACE", kSandia, nullptr},
     Foreign{"SHMEM_VERSION_DISPLAY", kCray, "SHMEM_VERSION"},
     Foreign{"SHMEM_ENV_DISPLAY", kCray, "SHMEM_INFO"},
     Foreign{"SHMEM_MEMINFO_DISPLAY", kCray, "SHMEM_INFO"},

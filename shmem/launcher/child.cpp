@@ -112,7 +112,7 @@ bool arrange_descriptors(const ChildProgram& program) {
   if (program.error >= 0 && !place(program.error, STDERR_FILENO)) {
     return false;
   }
-  return program.inherited < 0 || ::fcntl(program.inherited, F_SETFD, 0) == 0;
+  return std::ranges::all_of(program.inherited, [](int fd) { return ::fcntl(fd, F_SETFD, 0) == 0; });
 }
 
 /// Runs in the new process. Returns only on failure, with errno and the step that failed.

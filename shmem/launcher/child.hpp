@@ -70,7 +70,7 @@ struct ChildProgram {
   int input = -1;                        // standard input; -1: empty
   int output = -1;                       // standard output; -1: oshrun's
   int error = -1;                        // standard error; -1: oshrun's
-  int inherited = -1;                    // one more descriptor that it inherits under the same number; -1: none
+  std::vector<int> inherited{};          // more descriptors that it inherits under the same numbers
   Cpus cpus{};                           // to run on; empty: oshrun's
   std::string folder{};                  // to run in, also for a relative `file`; empty: oshrun's
   std::optional<rlimit> open_files{};    // empty: oshrun's limit

@@ -33,7 +33,6 @@ constexpr milliseconds kCause{1000};
 /// When a terminal shows for the first time which PEs have not started the library.
 constexpr milliseconds kProgress{5000};
 
-constexpr int kTimeoutStatus = 124;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
 
@@ -42,7 +41,8 @@ constexpr int kNotFound = 127;
 Job::Job(Parts parts)
     : parts_(std::move(parts)),
       programs_(parts_.options, parts_.files, parts_.binding, what_pes_share()),
-      pes_(static_cast<std::size_t>(parts_.options.pes())) {}
+      pes_(static_cast<std::size_t>(parts_.options.pes())),
+      told_(pes_.size()) {}
 
 int Job::run() {
   start_ = Clock::now();
@@ -57,6 +57,7 @@ int Job::run() {
     read_signals();
     read_exec_failures();
     look_for_abort();
+    look_for_reports();
     kill_left_out();
     reap();
     look_for_deserters();
@@ -75,6 +76,7 @@ int Job::run() {
   }
   finish_output();
   show_last_lines();
+  show_cause();
   // The end of PEs that the others have survived is no failure of the job, unless there is no other.
   return status_.value_or(someone_finished_ ? 0 : lost_.value_or(0));
 }
@@ -84,6 +86,7 @@ int Job::run() {
 PePrograms::Common Job::what_pes_share() const {
   return {parts_.guard.group(),
           parts_.memory.fd(),
+          parts_.ends.fd(),
           parts_.device ? parts_.device->address() : std::string(),
           parts_.output.is_for_terminal(),
           parts_.output.is_error_for_terminal(),
@@ -265,11 +268,12 @@ void Job::pe_ended(int pe, int wait_status) {
   }
   if (ending_ == Ending::kNo && status != 0 && may_be_cause) {
     const std::string text = end_text(pe, wait_status);
-    say(text);
     failed_ = failed_.value_or(pe);
     if (left) {
+      say(text);
       status_ = status_.value_or(status);  // other PEs do not wait for it
     } else {
+      cause_ = Cause{pe, text, WIFSIGNALED(wait_status)};
       end(status, text, Ending::kTold);
     }
   }
@@ -284,12 +288,17 @@ void Job::pe_lost(int pe, int wait_status) {
   lost_ = lost_.value_or(std::max(exit_status(wait_status), 1));
   parts_.memory.slot(pe).exited.store(1 + static_cast<std::uint32_t>(wait_status),
                                       std::memory_order_release);  // pairs with LocalBootstrap::end_of()
+  const PeEnd reported = parts_.ends.of(pe);
+  const std::string text = reported.kind == EndKind::kNone ? end_text(pe, wait_status) : text_of(pe, reported);
+  told_[static_cast<std::size_t>(pe)] = true;
   if (lost.restarts >= parts_.options.restarts || !any_running()) {
-    say(end_text(pe, wait_status) + "; the others go on without it");
+    say(text + "; the others go on without it");
+    say_calls(pe, reported);
     return;
   }
-  say(fmt::format("{}; the others go on without it, and it starts again ({} of {})", end_text(pe, wait_status),
-                  lost.restarts + 1, parts_.options.restarts));
+  say(fmt::format("{}; the others go on without it, and it starts again ({} of {})", text, lost.restarts + 1,
+                  parts_.options.restarts));
+  say_calls(pe, reported);
   restart(pe);
 }
 
@@ -298,6 +307,8 @@ void Job::restart(int pe) {
   while (parts_.output.move()) {  // what the PE has printed is still in the pipe
   }
   Pe& lost = pes_[static_cast<std::size_t>(pe)];
+  parts_.ends.clear(pe);
+  told_[static_cast<std::size_t>(pe)] = false;
   const auto pid = start_pe(pe);
   if (!pid) {
     say(fmt::format("cannot start PE {} again: {}", parts_.options.number(pe), pid.error().text));
@@ -334,7 +345,7 @@ void Job::device_ended(int wait_status) {
 }
 
 std::string Job::end_text(int pe, int wait_status) const {
-  std::string text = name_of(pe) + " " + exit_text(wait_status);
+  std::string text = full_name_of(pe) + " " + exit_text(wait_status);
   if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) {
     const std::string exceeded = memory_kills_.reason();
     text += exceeded.empty() ? "" : " by the kernel, because the job exceeded " + exceeded;
@@ -363,10 +374,12 @@ void Job::look_for_abort() {
   const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
   if (by_pe && ended->reason.starts_with(name_of(ended->pe))) {  // it has announced its exit
     failed_ = failed_.value_or(ended->pe);
-    say(ended->reason);
+    cause_ = Cause{ended->pe, ended->reason};
   } else if (ended->status != 0) {
-    say(fmt::format("{} ended the job with status {}{}", by_pe ? name_of(ended->pe) : std::string("a PE"),
-                    ended->status, ended->reason.empty() ? "" : ": " + ended->reason));
+    cause_ =
+        Cause{by_pe ? std::optional(ended->pe) : std::nullopt,
+              fmt::format("{} ended the job with status {}{}", by_pe ? full_name_of(ended->pe) : std::string("a PE"),
+                          ended->status, ended->reason.empty() ? "" : ": " + ended->reason)};
   }
   end(ended->status, ended->reason, Ending::kTold);
 }
@@ -446,10 +459,10 @@ void Job::look_for_deserters() {
   if (Clock::now() - *deserted_since_ < kDesertion) {
     return;
   }
-  const std::string text = name_of(deserters.front()) + " exited with status 0 without leaving the job " +
+  const std::string text = full_name_of(deserters.front()) + " exited with status 0 without leaving the job " +
                            "(shmem_finalize), and " + pe_list(waiting) + (waiting.size() == 1 ? " is" : " are") +
                            " still in it";
-  say(text);
+  cause_ = Cause{deserters.front(), text};
   end(1, text, Ending::kTold);
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/child.hpp"
@@ -35,6 +36,7 @@ class Job {
     Binding binding;
     Signals signals;
     JobMemory memory;
+    EndReports ends;
     Guard guard;
     ExecReports reports;
     std::optional<DeviceProcess> device;
@@ -56,6 +58,7 @@ class Job {
 
   /// The poll interval for events that wake no poll(): a PE that ends the job, PEs that wait for one that has left.
   static constexpr std::chrono::milliseconds kLook{100};
+  static constexpr int kTimeoutStatus = 124;
   /// Their meaning is the program's; batch systems send them some time before they end a job.
   static bool is_for_pes(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 
@@ -65,6 +68,12 @@ class Job {
     bool deserted = false;   // exited with status 0 without leaving the job
     bool is_killed = false;  // because the other PEs have left it out
     int restarts = 0;
+  };
+  /// Why the job ends early, for its last lines.
+  struct Cause {
+    std::optional<int> pe;  // empty: oshrun has said why
+    std::string text;
+    bool is_killed = false;  // the PE was killed by a signal
   };
   /// The stage of an early end.
   enum class Ending { kNo, kTold, kTerminated, kKilled };
@@ -91,6 +100,8 @@ class Job {
   /// How a PE ended, and why the kernel killed it if that is known.
   [[nodiscard]] std::string end_text(int pe, int wait_status) const;
   void look_for_abort();
+  /// Tells of a PE that reports its end and is not seen to end: a program that is not a child of oshrun.
+  void look_for_reports();
   /// A PE reports an error whose cause may be another PE, which was killed.
   [[nodiscard]] bool may_be_consequence(const JobEnd& ended) const;
   void look_for_deserters();
@@ -113,11 +124,20 @@ class Job {
   void finish_output();
   /// Prints the last lines of the PE whose failure ended the job, if they are out of sight.
   void show_last_lines();
+  /// Prints why the job ended, once for all PEs.
+  void show_cause();
+  /// The report of the PE that began it: of this one, or of the first whose report is not a consequence.
+  [[nodiscard]] int first_cause(const Cause& cause) const;
+  /// A PE's own report in one line, and its calls in another.
+  [[nodiscard]] std::string text_of(int pe, const PeEnd& end) const;
+  void say_calls(int pe, const PeEnd& end);
   /// Waits as long as the reader needs, like any program that writes; false: a signal or --timeout ended that.
   bool drain_output();
 
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] std::string name_of(int pe) const;
+  /// With this machine's name.
+  [[nodiscard]] std::string full_name_of(int pe) const { return name_of(pe) + " on " + parts_.host; }
 
   void say(const std::string& text) { parts_.output.say(text); }
 
@@ -127,7 +147,11 @@ class Job {
   std::vector<Pe> pes_;
   std::optional<int> status_;
   std::optional<int> failed_;  // the PE whose failure ended the job
-  std::optional<int> lost_;    // the status of the first PE that the others have survived
+  std::optional<Cause> cause_;
+  std::vector<bool> told_;                         // PEs whose reports are printed already
+  std::uint32_t reports_seen_ = 0;                 // of parts_.ends
+  std::optional<Clock::time_point> unseen_since_;  // since when there is a report of a PE that has not ended
+  std::optional<int> lost_;                        // the status of the first PE that the others have survived
   bool someone_finished_ = false;
   Ending ending_ = Ending::kNo;
   Clock::time_point next_step_{};  // of the end

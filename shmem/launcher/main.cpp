@@ -19,6 +19,7 @@
 
 namespace {
 
+using shmem::EndReports;
 using shmem::Error;
 using shmem::JobMemory;
 using shmem::Result;
@@ -76,6 +77,10 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(memory, error)) {
     return error;
   }
+  auto ends = EndReports::create(options.pes());
+  if (!got(ends, error)) {
+    return error;
+  }
   auto guard = Guard::start();
   if (!got(guard, error)) {
     return error;
@@ -104,9 +109,9 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(output, error)) {
     return error;
   }
-  return Job::Parts{std::move(options),  std::move(files),   std::move(*binding), std::move(*signals),
-                    std::move(*memory),  std::move(*guard),  std::move(*reports), std::move(device),
-                    std::move(terminal), std::move(*output), host_name()};
+  return Job::Parts{std::move(options), std::move(files),    std::move(*binding), std::move(*signals),
+                    std::move(*memory), std::move(*ends),    std::move(*guard),   std::move(*reports),
+                    std::move(device),  std::move(terminal), std::move(*output),  host_name()};
 }
 
 Result<std::vector<std::string>> find_programs(const std::vector<Program>& programs) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/launcher/pe_programs.hpp"
 
+#include <fmt/format.h>
+
+#include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 
 namespace shmem::launcher {
@@ -58,13 +61,17 @@ ChildProgram PePrograms::of(int pe) const {
   if (options_.part) {
     environment.set("SHMEM_UID_RANK", std::to_string(options_.number(pe)));
   }
+  environment.set(kEndReportsVariable, fmt::format("{}:{}", common_.end_reports, pe));
   ChildProgram child;
   child.file = files_[index];
   child.arguments = options_.programs[index].command;
   child.environment = environment.entries();
   child.tag = pe;
   child.group = common_.group;
-  child.inherited = options_.part ? -1 : common_.job_memory;
+  child.inherited = {common_.end_reports};
+  if (!options_.part) {
+    child.inherited.push_back(common_.job_memory);
+  }
   if (binding_.is_bound()) {
     child.cpus = binding_.of(pe, pes_).cpus;
   }

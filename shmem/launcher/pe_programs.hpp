@@ -18,6 +18,7 @@ class PePrograms {
   struct Common {
     pid_t group;
     int job_memory;          // its descriptor
+    int end_reports;         // the same
     std::string device;      // for GBA_DEVICE: the job's own device; empty: none
     bool lines_to_terminal;  // standard output passes through oshrun to a terminal
     bool error_to_terminal;  // the same for standard error

@@ -12,9 +12,12 @@
 #include <iterator>
 #include <string>
 
+#include "shmem/barrier/wait_monitor.hpp"
+#include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/memory/ordering.hpp"
+#include "shmem/runtime/backtrace.hpp"
 #include "shmem/runtime/runtime.hpp"
 
 namespace shmem {
@@ -25,6 +28,12 @@ bool has_other_threads() {
   std::error_code error;
   const std::filesystem::directory_iterator tasks("/proc/self/task", error);
   return error || std::distance(begin(tasks), end(tasks)) > 1;
+}
+
+/// A wait's failure without the reason for the end of the job, which another process prints.
+std::string without_reason(const std::string& text, const std::string& reason) {
+  const auto place = reason.empty() ? std::string::npos : text.find(": " + reason);
+  return place == std::string::npos ? text : text.substr(0, place) + text.substr(place + 2 + reason.size());
 }
 
 /// Registered when this library is loaded, and so the last handler of a program that is linked with it. Afterwards the
@@ -40,6 +49,7 @@ void end_before_libraries(int status, void* /*argument*/) {
 
 void Runtime::register_handlers() {
   ::pthread_atfork(nullptr, nullptr, forget_in_child);
+  set_end_teller([](const std::string& text) { return report_end(EndKind::kFailed, text); });
   ::on_exit(end_before_libraries, nullptr);
 }
 
@@ -102,7 +112,13 @@ void Runtime::end_job_of(const std::string& call, const std::string& problem) co
 /// Status 0 is a program's usual end, of which only SHMEM_INFO tells.
 void Runtime::log_end(int status, const std::string& text) const {
   if (status != 0 || job_.options.info) {
-    log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
+    status == 0 ? log(LogLevel::kInfo, "%s", text.c_str()) : log_last_words(text);
+  }
+}
+
+void Runtime::log_wait(int status, const std::string& text, EndKind kind) const {
+  if (status != 0 && (has_log_handler() || !report_end(kind, fmt::format("{}\n{}", waiter_in(text), text)))) {
+    log_end(status, text);
   }
 }
 
@@ -129,7 +145,14 @@ void Runtime::end_job(const Error& error) const {
   }
   // If another PE has ended the job, its status counts; 0 is no failure.
   const int agreed = has_reason ? job_.bootstrap->abort(EXIT_FAILURE, text) : EXIT_FAILURE;
-  log_end(agreed, text);
+  if (has_reason) {
+    log_wait(agreed, without_reason(text, job_.bootstrap->aborted().value_or("")), EndKind::kTold);
+  } else if (error.code == std::errc::owner_dead) {
+    log_wait(agreed, text, EndKind::kNoticed);
+  } else {
+    note_calls();
+    log_end(agreed, text);
+  }
   if (trace_) {
     trace_->flush();
   }

@@ -21,6 +21,7 @@
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/memory_limit.hpp"
 #include "shmem/memory/ordering.hpp"
+#include "shmem/runtime/backtrace.hpp"
 #include "shmem/runtime/memory_registration.hpp"
 
 namespace shmem {
@@ -176,6 +177,7 @@ void Runtime::check_end() const {
 }
 
 Result<void> Runtime::start(int thread_level) {
+  attach_end_report();  // a wrong variable is an end, too
   auto options = process_options();
   if (!options) {
     return options.error();
@@ -195,6 +197,7 @@ std::optional<UidListener> Runtime::take_listener(const UniqueId& id) {
 
 Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
   finish_at_exit();
+  attach_end_report();
   is_reporter_ = true;
   auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {
@@ -256,6 +259,9 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
 #ifdef __GLIBC__
   ::malloc_trim(0);  // what only the start needed: a node may have hundreds of PEs
 #endif
+  if (ok && current_->job_.options.backtrace && !errors_return()) {
+    report_crashes(current_->my_pe());
+  }
   if (!ok) {
     // Other PEs may be waiting in shared memory for this PE.
     if (!replaces && errors_return()) {
@@ -381,6 +387,7 @@ void Runtime::debug(const std::string& text) const {
 Result<void> Runtime::stop() {
   const auto ok = current_->leave_job();
   destroy();
+  forget_crashes();
   return ok;
 }
 

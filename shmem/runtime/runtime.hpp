@@ -13,6 +13,7 @@
 #include <string>
 
 #include "shmem/barrier/trace.hpp"
+#include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/checking/checker.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/cores/profile.hpp"
@@ -180,6 +181,8 @@ class Runtime {
   void settle_survival();
   Result<void> open_trace();
   void log_end(int status, const std::string& text) const;
+  /// The last words of a PE that has only waited for another one.
+  void log_wait(int status, const std::string& text, EndKind kind) const;
   void report() const;
   void report_json() const;
   void report_variables() const;

@@ -40,7 +40,7 @@ TEST_P(Exit, EndsTheJobWithItsStatus) {
       const auto job = run_exit(nodes.several, {"exit", way, std::to_string(status)});
       ASSERT_EQ(job.exit.code, status) << job.output;
       EXPECT_THAT(job.output,
-                  ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) exited with status " + std::to_string(status)));
+                  ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) on [^ ]+ exited with status " + std::to_string(status)));
       EXPECT_THAT(job.output, Not(HasSubstr("terminate called")));
       EXPECT_EQ(count_of(job.output, "destroyed\n"), 1) << job.output;
     }

@@ -84,9 +84,9 @@ class Killed : public testing::Test {
     ASSERT_TRUE(exit) << "still running:\n" << job.process().output();
     ASSERT_TRUE(killed) << job.process().output();
     EXPECT_EQ(exit->code, 128 + signal) << job.process().output();
-    const std::string message = "oshrun: PE " + std::to_string(kill.victim) + " (pid " + std::to_string(pid) +
-                                ") was killed by signal " + std::to_string(signal) + " (" + name + ")";
-    EXPECT_THAT(job.process().output(), HasSubstr(message));
+    const std::string message = "oshrun: PE " + std::to_string(kill.victim) + " \\(pid " + std::to_string(pid) +
+                                "\\) on [^ ]+ was killed by signal " + std::to_string(signal) + " \\(" + name + "\\)";
+    EXPECT_THAT(job.process().output(), ContainsRegex(message));
     EXPECT_GT(job.traces().memory_count(), 0U);
     EXPECT_EQ(job.traces().left(), "");
   }

@@ -103,7 +103,7 @@ TEST_F(OshrunNodes, EndWithTheStatusOfThePeThatFails) {
   const auto job =
       launch("a:2,b:2", {"--grace", "0.2", "sh", "-c", "test $OSHRUN_RANK != 3 || exit 7; sleep 100; : $0", marker});
   EXPECT_EQ(job.exit.code, 7) << job.output;
-  EXPECT_THAT(job.output, MatchesRegex("oshrun: PE 3 \\(pid [0-9]+\\) exited with status 7\n"));
+  EXPECT_THAT(job.output, MatchesRegex("oshrun: PE 3 \\(pid [0-9]+\\) on [^ ]+ exited with status 7\n"));
   EXPECT_TRUE(none_matching(marker));
 }
 

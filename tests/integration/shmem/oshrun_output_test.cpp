@@ -98,7 +98,9 @@ TEST(OshrunOutput, ShowsTheLastLinesOfThePeThatFailedAgain) {
       in_shell("OUT=\"$1\" \"$0\" -n 2 --grace 0.1 sh -c \"$2\" >\"$1\" 2>&1; echo status $?; cat \"$1\"",
                {dir.file("out"), pes});
   EXPECT_THAT(outcome.output, HasSubstr("status 3\n"));
-  EXPECT_THAT(outcome.output, ::testing::EndsWith("oshrun: the last lines of PE 0:\noshrun: | the cause of it\n"));
+  EXPECT_THAT(outcome.output,
+              ::testing::ContainsRegex("\noshrun: the last lines of PE 0:\noshrun: \\| the cause of it\n"
+                                       "oshrun: PE 0 \\(pid [0-9]+\\) on [^ ]+ exited with status 3\n$"));
 }
 
 TEST(OshrunOutput, WaitsForASlowReader) {

@@ -48,7 +48,7 @@ TEST(OshrunPrograms, AreReportedByPeWhenOneFails) {
   const auto outcome = launch(
       {"--grace", "0.1", "sleep", "60", ":", "-n", "2", "sh", "-c", "[ $OSHRUN_RANK = 1 ] || exec sleep 60; exit 5"});
   EXPECT_EQ(outcome.exit.code, 5);
-  EXPECT_THAT(outcome.output, MatchesRegex("oshrun: PE 1 \\(pid [0-9]+\\) exited with status 5\n"));
+  EXPECT_THAT(outcome.output, MatchesRegex("oshrun: PE 1 \\(pid [0-9]+\\) on [^ ]+ exited with status 5\n"));
 }
 
 // ---- Input

@@ -80,7 +80,7 @@ TEST(Oshrun, GivesTheStatusOfTheFirstPeThatFails) {
   const auto outcome =
       launch({"-n", "3", "--grace", "0.2", "sh", "-c", "[ $OSHRUN_RANK = 2 ] && exit 42; exec sleep 60"});
   EXPECT_EQ(outcome.exit.code, 42);
-  EXPECT_THAT(outcome.output, MatchesRegex("oshrun: PE 2 \\(pid [0-9]+\\) exited with status 42\n"));
+  EXPECT_THAT(outcome.output, MatchesRegex("oshrun: PE 2 \\(pid [0-9]+\\) on [^ ]+ exited with status 42\n"));
 }
 
 TEST(Oshrun, NamesTheSignalThatKilledAPe) {

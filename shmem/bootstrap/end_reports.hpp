@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// How PEs that oshrun has started end early: each writes it into memory that it shares with oshrun, which tells the
+// user once, whatever bootstrap the PEs use. A sealed memfd that the PEs inherit: a header, then an EndReport for each.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/fd.hpp"
+#include "base/mapping.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// "FD:PLACE", in the environment of each PE.
+constexpr const char* kEndReportsVariable = "OSHRUN_END_REPORTS";
+
+enum class EndKind : std::uint32_t {
+  kNone,
+  kTold,     // was told that the job ends
+  kNoticed,  // noticed that another PE was gone
+  kFailed,   // ends the job
+  kSignal,   // is killed by a signal
+};
+
+/// Written by the PE's process; `kind` last.
+struct EndReport {
+  std::atomic<std::int32_t> owner;  // the process; 0: none
+  std::atomic<EndKind> kind;
+  std::uint32_t order;  // among the reports of all PEs
+  std::int32_t signal;
+  std::uint64_t address;  // of the access that raised it, or 0
+  // Of a wait: what the PE waited in, or nothing if it was in no call; an end of line; and the message.
+  std::array<char, 1512> text;
+  std::array<char, 2560> frames;  // "OFFSET MODULE" in hexadecimal, one a line, the innermost call first
+};
+static_assert(sizeof(EndReport) == 4096);
+
+/// A copy of a report.
+struct PeEnd {
+  EndKind kind = EndKind::kNone;
+  std::uint32_t order = 0;
+  int signal = 0;
+  std::uint64_t address = 0;
+  std::string text{};
+  std::string frames{};
+};
+
+/// oshrun's end of the memory. Used by one thread.
+class EndReports {
+ public:
+  static Result<EndReports> create(int pes);
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  /// The number of reports so far.
+  [[nodiscard]] std::uint32_t count() const;
+  [[nodiscard]] PeEnd of(int place) const;
+  /// Another process takes the place.
+  void clear(int place) const;
+
+ private:
+  EndReports(base::UniqueFd fd, base::Mapping memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
+
+  base::UniqueFd fd_;
+  base::Mapping memory_;
+};
+
+/// In a PE: takes its place in the memory, if oshrun has started it. Any number of times.
+void attach_end_report();
+/// True if oshrun tells the user, so that this process does not print `text`. The first report of a process counts.
+bool report_end(EndKind kind, std::string_view text);
+/// nullptr: there is none, or this process has reported.
+EndReport* own_end_report();
+/// For signal handlers: claims the report of this process; nullptr if there is none, or if it has reported already.
+EndReport* claim_end_report();
+/// Makes the claimed report known.
+void publish_end_report(EndReport& report, EndKind kind);
+
+}  // namespace shmem
