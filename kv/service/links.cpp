@@ -14,6 +14,8 @@
 #include <tuple>
 #include <utility>
 
+#include "shmem/bootstrap/strangers.hpp"
+
 namespace shmem::exchange {
 namespace {
 
@@ -21,7 +23,7 @@ using State = LinkConnection::State;
 
 /// For a connection to become a link.
 constexpr std::chrono::seconds kGreetingLimit{5};
-/// Connections that have not proved themselves; the oldest gives way.
+/// Connections that have not proved themselves.
 constexpr std::size_t kMostStrangers = 32;
 constexpr std::size_t kMostPlaces = 512;
 constexpr std::chrono::milliseconds kFirstRetry{100};
@@ -185,7 +187,6 @@ void Links::accept() {
   // Those that were dropped have descriptors, too.
   std::erase_if(connections_, [](const auto& one) { return one->dropped; });
   for (int i = 0; i < kMostStrangersAtOnce; ++i) {
-    const bool is_full = count(false, false) >= kMostStrangers;
     Endpoint from;
     from.size = sizeof from.storage;
     base::UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
@@ -197,14 +198,28 @@ void Links::accept() {
       return;
     }
     prepare_connection(socket.get());
-    if (is_full) {
-      const auto oldest = std::find_if(connections_.begin(), connections_.end(),
-                                       [](const auto& one) { return !one->outgoing && one->state < State::kAdmitted; });
-      drop(**oldest);
-      connections_.erase(oldest);  // its descriptor, before the next one comes
-    }
+    make_room();
     connections_.push_back(std::make_unique<Connection>(std::move(socket), from, false, Clock::now() + kGreetingLimit));
   }
+}
+
+/// For another connection that has not proved itself.
+void Links::make_room() {
+  std::vector<Stranger> strangers;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    const Connection& one = *connections_[i];
+    if (!one.dropped && !one.outgoing && one.state < State::kAdmitted) {
+      strangers.push_back({&one.place, one.state == State::kProving});
+      places.push_back(i);
+    }
+  }
+  if (strangers.size() < kMostStrangers) {
+    return;
+  }
+  const auto gone = connections_.begin() + static_cast<std::ptrdiff_t>(places[place_to_free(strangers)]);
+  drop(**gone);
+  connections_.erase(gone);  // its descriptor, before the next one comes
 }
 
 void Links::take_orders() {

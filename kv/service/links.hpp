@@ -106,6 +106,7 @@ class Links {
   void handle(Connection& connection, short events);
   bool go_on(Connection& connection, short events);
   void accept();
+  void make_room();
   void try_places();
   void tell_joined();
   void take_orders();

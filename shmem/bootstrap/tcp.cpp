@@ -92,8 +92,9 @@ Result<void> TcpBootstrap::join_server() {
       break;
     }
     disconnect();
-    const bool again = place_.retries && has_no_listener(entered.error()) && Clock::now() < deadline;
-    if (!again) {
+    // The server drops strangers in a flood, of which this PE may be one until it has proved itself.
+    const bool again = end_ ? end_->is_early : place_.retries && has_no_listener(entered.error());
+    if (!again || Clock::now() >= deadline) {
       return entered;
     }
     std::this_thread::sleep_for(kRetryTime);
@@ -102,6 +103,13 @@ Result<void> TcpBootstrap::join_server() {
 }
 
 Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
+  {
+    const std::scoped_lock lock(mutex_);
+    server_pe_.reset();
+    going_ = false;
+    end_.reset();
+    ended_.store(false, std::memory_order_relaxed);
+  }
   auto socket = connect_to(id_.place, deadline);
   if (!socket) {
     return fail(
@@ -111,13 +119,6 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
                                    : "; has the process that got the unique id ended, or has its job started "
                                      "already? SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID in its environment "
                                      "make it listen elsewhere"));
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    server_pe_.reset();
-    going_ = false;
-    end_.reset();
-    ended_.store(false, std::memory_order_relaxed);
   }
   const auto hello = hello_of(place_);
   if (!hello) {
@@ -271,10 +272,10 @@ void TcpBootstrap::listen() {
       continue;
     }
     if (got == 0) {
-      return lose_server("it closed the connection (has it died?)");
+      return lose_server(std::errc::connection_reset, "it closed the connection (has it died?)");
     }
     if (got < 0) {
-      return lose_server("the connection is broken: " + std::generic_category().message(errno));
+      return lose_server(std::errc{errno}, "the connection is broken: " + std::generic_category().message(errno));
     }
     reader.push(std::span(buffer).first(static_cast<std::size_t>(got)));
     auto frame = reader.next();
@@ -290,7 +291,7 @@ void TcpBootstrap::listen() {
       }
     }
     if (!frame) {
-      return lose_server(frame.error().text);
+      return lose_server(frame.error().code, frame.error().text);
     }
   }
 }
@@ -349,16 +350,17 @@ void TcpBootstrap::handle(Frame frame) {
   changed_.notify_all();
 }
 
-void TcpBootstrap::lose_server(const std::string& why) {
+void TcpBootstrap::lose_server(std::errc code, const std::string& why) {
   std::unique_lock lock(mutex_);
   std::string server = "the process that the PEs connect to";
   if (server_pe_) {
     server = *server_pe_ == kLauncher ? std::string("oshrun")
                                       : fmt::format("PE {}, whose process the PEs are connected to,", *server_pe_);
   }
+  const bool is_early = code == std::errc::connection_reset && !server_pe_;
   lock.unlock();
   const std::string text = fmt::format("shmem: {} (at {}) is lost: {}", server, id_.place.text(), why);
-  set_end({{std::errc::connection_reset, text}, std::nullopt, text});
+  set_end({{std::errc::connection_reset, text}, std::nullopt, text, is_early});
 }
 
 void TcpBootstrap::set_end(End end) {

@@ -54,6 +54,7 @@ class TcpBootstrap final : public Bootstrap {
     Error error;
     std::optional<int> status;  // if a PE has called abort()
     std::string reason;         // its reason, or the error's text
+    bool is_early = false;      // the connection ended before this PE was accepted: it can be made again
   };
 
   TcpBootstrap(const UniqueId& id, const TcpPlace& place) : id_(id), place_(place) {}
@@ -74,7 +75,7 @@ class TcpBootstrap final : public Bootstrap {
   /// The first frame of a connection: is it from the server of this PE's job? Then this PE proves itself, too.
   bool verify(const Frame& frame);
   void set_end(End end);
-  void lose_server(const std::string& why);
+  void lose_server(std::errc code, const std::string& why);
   void end_process_unless_it_ends();
 
   const UniqueId id_;

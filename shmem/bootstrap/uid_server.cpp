@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 
+#include "shmem/bootstrap/strangers.hpp"
+
 namespace shmem {
 
 namespace {
@@ -27,6 +29,8 @@ constexpr milliseconds kAcceptPause{50};
 constexpr std::size_t kMostOfAPe = std::size_t{64} << 20;
 /// The most connections that have not identified themselves, in addition to the number of PEs.
 constexpr std::size_t kMostOthers = 64;
+/// Connections that are accepted in a turn.
+constexpr int kMostAccepted = 64;
 
 Result<void> check_descriptors(int size) {
   rlimit limit{};
@@ -119,7 +123,7 @@ void UidServer::run() {
         eventfd_t count = 0;
         ::eventfd_read(wake_.get(), &count);
       } else if (event.data.fd == listener_.get()) {
-        accept_all();
+        accept_some();
       } else if (found != connections_.end()) {
         if ((event.events & EPOLLOUT) != 0) {
           write(found->second);
@@ -179,12 +183,12 @@ int UidServer::poll_time() const {
   return static_cast<int>(std::max<milliseconds::rep>(left.count(), 0));
 }
 
-void UidServer::accept_all() {
-  while (listener_ && !paused_until_) {
-    sockaddr_storage from{};
-    socklen_t size = sizeof(from);
-    base::UniqueFd socket(
-        ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+void UidServer::accept_some() {
+  for (int i = 0; i < kMostAccepted && listener_ && !paused_until_; ++i) {
+    Endpoint from;
+    from.size = sizeof(from.storage);
+    base::UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
+                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) {
         continue;
@@ -199,13 +203,14 @@ void UidServer::accept_all() {
       return;
     }
     prepare_connection(socket.get());
+    make_room();  // now: in a flood the strangers that give way would take all descriptors until the end of the turn
     const int descriptor = socket.get();
     epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
     if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
       continue;
     }
     connections_.emplace(descriptor, Connection{.socket = base::PrivateFd(std::move(socket)),
-                                                .from = Endpoint::of(reinterpret_cast<sockaddr*>(&from)).text(),
+                                                .from = from,
                                                 .since = Clock::now(),
                                                 .reader = FrameReader(sizeof(Hello)),
                                                 .hello = {},
@@ -213,6 +218,19 @@ void UidServer::accept_all() {
                                                 .out = {}});
     strangers_.push_back(descriptor);
   }
+}
+
+void UidServer::make_room() {
+  if (strangers_.size() < most_strangers_) {
+    return;
+  }
+  std::vector<Stranger> strangers;
+  strangers.reserve(strangers_.size());
+  for (const int descriptor : strangers_) {
+    const Connection& connection = connections_.at(descriptor);
+    strangers.push_back({&connection.from, connection.hello.has_value()});
+  }
+  drop(strangers_[place_to_free(strangers)], "it was one of too many that had not identified themselves");
 }
 
 void UidServer::stop_listening() {
@@ -265,7 +283,7 @@ void UidServer::take(Connection& connection, const Frame& frame) {
 void UidServer::challenge(Connection& connection, const Frame& frame) {
   connection.hello = frame.head<Hello>();
   if (!connection.hello || frame.type != FrameType::kHello) {
-    state_.refuse(connection.from, "it did not identify itself");
+    state_.refuse(connection.from.text(), "it did not identify itself");
     connection.closing = true;
     return;
   }
@@ -281,11 +299,12 @@ void UidServer::challenge(Connection& connection, const Frame& frame) {
 void UidServer::admit(Connection& connection, const Frame& frame) {
   const auto proof = frame.head<Proof>();
   if (frame.type == FrameType::kDecline || !proof || frame.type != FrameType::kProof) {
-    state_.refuse_stranger(*connection.hello, connection.from);
+    state_.refuse_stranger(*connection.hello, connection.from.text());
     connection.closing = true;
     return;
   }
-  if (auto admitted = state_.admit(*connection.hello, connection.challenge, *proof, connection.from); !admitted) {
+  if (auto admitted = state_.admit(*connection.hello, connection.challenge, *proof, connection.from.text());
+      !admitted) {
     return turn_away(connection, admitted.error());
   }
   connection.reader.require(state_.seals(Prover::kPe, *connection.hello, connection.challenge));
@@ -318,7 +337,7 @@ void UidServer::enter_early() {
 }
 
 void UidServer::enter(Connection& connection) {
-  const auto pe = state_.join(*connection.hello, connection.from, Clock::now());
+  const auto pe = state_.join(*connection.hello, connection.from.text(), Clock::now());
   if (!pe) {
     return turn_away(connection, pe.error());
   }
@@ -387,7 +406,7 @@ void UidServer::drop(int descriptor, const std::string& why) {
     std::erase(strangers_, descriptor);
     std::erase(early_, descriptor);
     if (!connection.closing) {
-      state_.refuse(connection.from, why);
+      state_.refuse(connection.from.text(), why);
     }
   }
   connections_.erase(found);
@@ -399,9 +418,8 @@ void UidServer::drop_silent() {
   for (const int descriptor : strangers) {
     const Connection& connection = connections_.at(descriptor);
     const bool answered = connection.closing && connection.out.empty();
-    const bool too_many = strangers_.size() > most_strangers_;  // the first one is the oldest
     const bool too_late = state_.complete() && !state_.may_start_again() && !connection.closing;
-    if (answered || too_many || too_late || now >= connection.since + kHelloLimit) {
+    if (answered || too_late || now >= connection.since + kHelloLimit) {
       drop(descriptor, "it did not identify itself");
     }
   }

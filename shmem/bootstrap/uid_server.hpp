@@ -46,7 +46,7 @@ class UidServer {
   using Clock = std::chrono::steady_clock;
   struct Connection {
     base::PrivateFd socket;
-    std::string from;
+    Endpoint from;
     Clock::time_point since;
     FrameReader reader;
     std::optional<Hello> hello;  // from its first message on
@@ -66,7 +66,8 @@ class UidServer {
   /// False when the thread is done.
   bool go_on();
   [[nodiscard]] int poll_time() const;
-  void accept_all();
+  void accept_some();
+  void make_room();
   void stop_listening();
   void read(Connection& connection);
   void take(Connection& connection, const Frame& frame);

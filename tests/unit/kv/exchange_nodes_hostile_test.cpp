@@ -124,6 +124,23 @@ TEST_F(ExchangeNodesHostile, StrangersThatSayNothingGiveWay) {
   EXPECT_EQ(reader_->pull(reader_->find("key"), bytes), 0);
 }
 
+TEST_F(ExchangeNodesHostile, StrangersThatSayNothingDoNotDropOneThatProvesItself) {
+  make_pair(208);
+  Stranger reader(*owner_);
+  reader.say_hello(secret_of(name_), secret_of(name_));  // and has got the owner's proof
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  strangers.reserve(100);
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(std::make_unique<Stranger>(*owner_));
+  }
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_FALSE(strangers[static_cast<std::size_t>(i)]->receive()) << i;
+  }
+  reader.send(kLinkAnswer, LinkAnswer{});  // without an address: what says so has taken it for a member
+  const auto heard = reader.receive();
+  EXPECT_TRUE(heard && heard->type == kLinkRefused && heard->text(0) == "this is not a message of a member");
+}
+
 TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   make_pair(202);
   const auto secret = secret_of(name_);
