@@ -165,15 +165,16 @@ Result<ConfigValues> process_config() {
 
 namespace {
 
-/// The secret that oshrun has made for the PEs of a job: programs that a PE starts do not inherit it, and it is not in
-/// /proc/PID/environ. Kept for the next start of the library.
+/// The secret of the PEs of a job, from oshrun or the user: programs that a PE starts do not inherit it, and it is not
+/// in /proc/PID/environ. Kept for the next start of the library. A process that is no PE leaves it: its children may be
+/// members of an exchange, as it may be.
 void take_job_secret(Options& options) {
   constexpr const char* kVariable = "SHMEM_UID_SECRET";
   static std::mutex mutex;
   static std::string kept;
   const std::lock_guard lock(mutex);
   // As everywhere in the library, the program does not change its environment in another thread.
-  if (char* const given = std::getenv(kVariable); given != nullptr && std::getenv("OSHRUN_SERVES") != nullptr) {
+  if (char* const given = std::getenv(kVariable); given != nullptr && options.uid_rank) {
     kept = given;
     std::memset(given, 'x', kept.size());
     ::unsetenv(kVariable);

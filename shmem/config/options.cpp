@@ -276,8 +276,9 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number from 1",
      set_number<&Options::uid_size, 1>},
     {{"SHMEM_UID_SECRET", nullptr, "text", "", "a secret of the PEs of one job, with SHMEM_UID_RANK",
-      "Random characters. PEs prove to each other that they know it, and never send it. Also the secret of members of "
-      "exchanges (shmemx_exchange_connect).",
+      "Random characters. PEs prove to each other that they know it, and never send it. PEs take it out of their "
+      "environment: programs that they start do not have it. Also the secret of members of exchanges "
+      "(shmemx_exchange_connect).",
       true},
      "a text",
      set_text<&Options::uid_secret>},

@@ -190,3 +190,14 @@ PE_PART(no_memory_policies) {
   shmem_finalize();
   return 0;
 }
+
+/// Starts the library twice, and each time a program that prints what it has of libshmem in its environment.
+PE_PART(prints_environment) {
+  for (int start = 0; start < 2; ++start) {
+    shmem_init();
+    CHECK(std::system("env | grep ^SHMEM_") == 0);
+    shmem_barrier_all();
+    shmem_finalize();
+  }
+  return pe_result();
+}

@@ -16,13 +16,14 @@ const Words kNetwork{"SHMEM_GBA=off", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo", 
 /// Two PEs that find each other by an address, without a launcher that would notice the death of one.
 class Pair {
  public:
-  Pair(const Words& part, bool several_nodes) {
+  Pair(const Words& part, bool several_nodes, const Words& more = {}) {
     const std::string place = "SHMEM_UID_SESSION_ID=127.0.0.1:" + std::to_string(free_loopback_port());
     for (int pe = 0; pe < 2; ++pe) {
       const std::string number = std::to_string(pe);
       Words environment = kNetwork;
       environment.insert(environment.end(), {"SHMEM_BOOTSTRAP=uid", place, "SHMEM_UID_SIZE=2",
                                              "SHMEM_UID_RANK=" + number, "SHMEM_BARRIER_TIMEOUT=0"});
+      environment.insert(environment.end(), more.begin(), more.end());
       if (several_nodes) {
         environment.push_back("SHMEM_HOST_ID=node" + number);
       }
@@ -86,6 +87,15 @@ TEST(ThreadsOfTheLibrary, BlockAllSignalsButThoseOfRemovedMemory) {
     GTEST_SKIP() << kNoNetwork;
   }
   run_clean(2, "fake", on_nodes("% 2", {"shmem_pes", "thread_masks"}), network);
+}
+
+TEST(ProgramsOfPes, DoNotGetTheSecretOfTheJob) {
+  Pair pair({"prints_environment"}, false, {"SHMEM_UID_SECRET=quite-a-secret"});
+  for (int pe = 0; pe < 2; ++pe) {
+    const auto exit = pair.pe(pe).wait(Seconds{60});
+    ASSERT_TRUE(exit && exit->clean()) << pair.output();
+    EXPECT_THAT(pair.pe(pe).output(), AllOf(HasSubstr("SHMEM_UID_RANK="), Not(HasSubstr("quite-a-secret"))));
+  }
 }
 
 TEST(ExitHandlers, MayGetErrorsOfTheLibrary) {

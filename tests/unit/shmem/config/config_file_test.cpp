@@ -117,14 +117,14 @@ TEST(ProcessOptions, TakeTheSecretOfAJobOutOfTheEnvironment) {
   ::setenv("SHMEM_UID_SECRET", "of the user", 1);
   EXPECT_EQ(shmem::process_options().value().uid_secret, "of the user");
   ASSERT_NE(::getenv("SHMEM_UID_SECRET"), nullptr);
-  ::setenv("OSHRUN_SERVES", "1", 1);
+  ::setenv("SHMEM_UID_RANK", "1", 1);
   ::setenv("SHMEM_UID_SECRET", "of the job", 1);
   const char* const before = ::getenv("SHMEM_UID_SECRET");
   EXPECT_EQ(shmem::process_options().value().uid_secret, "of the job");
   EXPECT_EQ(::getenv("SHMEM_UID_SECRET"), nullptr);
   EXPECT_STREQ(before, "xxxxxxxxxx");
   EXPECT_EQ(shmem::process_options().value().uid_secret, "of the job") << "the library may start again";
-  ::unsetenv("OSHRUN_SERVES");
+  ::unsetenv("SHMEM_UID_RANK");
   ::setenv("SHMEM_UID_SECRET", "of the next job", 1);
   EXPECT_EQ(shmem::process_options().value().uid_secret, "of the next job");
   ::unsetenv("SHMEM_UID_SECRET");
