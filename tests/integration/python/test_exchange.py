@@ -15,7 +15,7 @@ import urllib.request
 import numpy as np
 import shmem_kv
 from exchange_member import BLOCK, LAYOUT
-from members import LIMIT, ExchangeTest, kill
+from members import LIMIT, WITH_UCX, ExchangeTest, kill
 from shmem_kv._exchange_errors import raise_first
 
 try:
@@ -98,6 +98,7 @@ class Nodes(ExchangeTest):
         try:
             reader.connect(listen="127.0.0.1:0", secret="a secret of a test")
         except shmem_kv.ExchangeError as error:
+            self.assertFalse(WITH_UCX, error)
             self.assertEqual(error.errno, errno.ENOTSUP)
             self.skipTest(str(error))
         owner = self.start(
