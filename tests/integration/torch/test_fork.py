@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process forked from a rank: each call on the group that it has inherited raises, and the ranks go on."""
+"""A process forked from a rank: each call on the group that it has inherited raises, and the ranks go on. And children of
+any kind do not hide that their rank was killed."""
 
+import multiprocessing
 import os
 import pickle
+import signal
+import subprocess
 import tempfile
+import time
 import unittest
 
 import torch
@@ -95,7 +100,75 @@ def forks(rank, size):
     return texts
 
 
+def live(released):
+    signal.alarm(100)
+    os.read(released, 1)
+    os._exit(0)
+
+
+def fork(released):
+    if os.fork() == 0:
+        live(released)
+
+
+def daemonise(released):
+    first = os.fork()
+    if first == 0:
+        os.setsid()
+        fork(released)
+        os._exit(0)
+    os.waitpid(first, 0)
+
+
+started = []  # Python warns of those that nothing refers to
+# How a rank starts a process that lives until there is something to read.
+WAYS = {
+    "os.fork": fork,
+    "daemon": daemonise,
+    "multiprocessing": lambda released: multiprocessing.get_context("fork").Process(target=live, args=(released,)).start(),
+    "subprocess": lambda released: started.append(
+        subprocess.Popen(["sh", "-c", f"read byte <&{released}"], pass_fds=[released])
+    ),
+    "system": lambda released: os.system(f"read byte <&{released} &"),
+}
+
+
+def killed_with_a_child(start, released, release):
+    """Rank 1 is killed. Returns what rank 0 is told, and how soon."""
+
+    def body(rank, size):
+        dist.all_reduce(ones())
+        if rank == 0:
+            time.sleep(2)  # a rank that waits sees to it, once a second, that programs do not get UCX's connections
+        dist.all_reduce(ones())
+        if rank == 1:
+            start(released)
+            os.kill(os.getpid(), signal.SIGKILL)
+        began = time.monotonic()
+        try:
+            dist.all_reduce(ones())
+            return "nothing was raised", 0
+        except RuntimeError as error:
+            return str(error), time.monotonic() - began
+        finally:
+            os.write(release, b"\n")
+
+    return body
+
+
 class Forks(RanksTest):
+    def test_a_child_of_a_killed_rank_does_not_keep_the_others_waiting(self):
+        for way, start in WAYS.items():
+            for nodes in (1, 2):
+                with self.subTest(way=way, nodes=nodes):
+                    released, release = os.pipe()
+                    os.set_inheritable(released, True)
+                    text, took = self.on_ranks(2, killed_with_a_child(start, released, release), dead=[1], nodes=nodes)[0]
+                    os.close(released)
+                    os.close(release)
+                    self.assertIn("rank 1", text)
+                    self.assertLess(took, 20)
+
     def test_each_call_of_a_forked_process_raises_and_the_ranks_go_on(self):
         for nodes in (1, 2):
             texts = self.on_ranks(2, forks, nodes=nodes)[0]

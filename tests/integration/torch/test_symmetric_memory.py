@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 import time
 import unittest
 
@@ -133,6 +134,25 @@ def groups(rank, size):
         memory.barrier()
 
 
+def groups_in_threads(rank, size):
+    """The ranks meet in two groups in two threads, and in the other order on the other rank."""
+    met = [dist.new_group(list(range(size))) for _ in range(2)]
+    tensors = [symm_mem.empty(COUNT, dtype=torch.float32, device="cpu") for _ in met]
+    memories = [None, None]
+
+    def meet(i):
+        memories[i] = symm_mem.rendezvous(tensors[i], met[i])
+
+    threads = [threading.Thread(target=meet, args=(i,)) for i in (rank, 1 - rank)]
+    threads[0].start()
+    time.sleep(1)  # until it waits for the other rank
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    for memory in memories:
+        memory.barrier()
+
+
 def mapped_kib():
     with open("/proc/self/status") as status:
         return int(next(line for line in status if line.startswith("RssShmem")).split()[1])
@@ -185,7 +205,7 @@ def dying(rank, size):
 
 class SymmetricMemory(RanksTest):
     def test_two_ranks(self):
-        self.run_all(2, [buffers, signals, dtypes_and_shapes, wrong_arguments, groups, freed])
+        self.run_all(2, [buffers, signals, dtypes_and_shapes, wrong_arguments, groups, groups_in_threads, freed])
 
     def test_three_ranks(self):
         self.run_all(3, [buffers, signals, dtypes_and_shapes])

@@ -2,10 +2,14 @@
 // Memory that members of the same user share, or receive, without keeping to the protocol.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
+#include <thread>
 
 #include "tests/unit/kv/exchange_impostor.hpp"
 
@@ -137,6 +141,74 @@ TEST(HostileMemory, AReaderGetsNothingThroughWhichItCouldWrite) {
     std::string bytes;
     EXPECT_EQ(reader.pull(reader.find_soon("key"), bytes), 0) << kind;
   }
+}
+
+constexpr std::size_t kPage = 4096;
+char* locked_pages = nullptr;  // no thread can write there before unlock
+std::atomic<int> stopped{0};   // threads that wait to
+std::atomic<bool> unlock{false};
+
+void wait_to_write(int /*signal*/, siginfo_t* /*info*/, void* /*context*/) {
+  ++stopped;
+  while (!unlock) {
+    ::usleep(1000);
+  }
+  ::mprotect(locked_pages, 2 * kPage, PROT_READ | PROT_WRITE);
+}
+
+/// Two pulls stop in the middle, and have all words of this reader for pulls. A third waits for one of them to end, and
+/// must let them run if it has a higher priority and their processor: it sleeps, and does not only yield.
+TEST(HostileMemory, APullThatWaitsForOthersSleeps) {
+  constexpr std::size_t kBlocks = 32;  // what a pull reads at once
+  const std::string name = exchange_name(179);
+  Member owner(name);
+  owner.make_memory(kPage);
+  ASSERT_EQ(owner.publish("key", 0, 64), 0);
+  Member reader(name);
+  const std::vector<shmemx_exchange_block_t> blocks(kBlocks, reader.find_soon("key"));
+  locked_pages = static_cast<char*>(::mmap(nullptr, 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  struct sigaction before {};
+  struct sigaction waits {};
+  waits.sa_sigaction = wait_to_write;
+  waits.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(::sigaction(SIGSEGV, &waits, &before), 0);
+  std::vector<std::thread> pulls;
+  for (int i = 0; i < 2; ++i) {
+    pulls.emplace_back([&, i] {
+      std::vector<void*> to(kBlocks, locked_pages + static_cast<std::size_t>(i) * kPage);
+      EXPECT_EQ(shmemx_exchange_pull(reader.get(), blocks.data(), to.data(), kBlocks, nullptr, nullptr), 0);
+    });
+  }
+  const auto soon = [](const auto& condition) {
+    for (int i = 0; i < 20'000 && !condition(); ++i) {
+      ::usleep(1000);
+    }
+    return condition();
+  };
+  EXPECT_TRUE(soon([] { return stopped == 2; }));
+  std::atomic<pid_t> third{0};
+  pulls.emplace_back([&] {
+    third = ::gettid();
+    std::string bytes;
+    EXPECT_EQ(reader.pull(blocks[0], bytes), 0);
+  });
+  // It gives up its processor of its own accord, which it does not by a yield.
+  const auto sleeps = [&] {
+    std::ifstream status("/proc/self/task/" + std::to_string(third) + "/status");
+    std::string word;
+    while (status >> word && word != "voluntary_ctxt_switches:") {
+    }
+    int count = 0;
+    status >> count;
+    return count;
+  };
+  EXPECT_TRUE(soon([&] { return third != 0 && sleeps() >= 100; }));
+  unlock = true;
+  for (std::thread& pull : pulls) {
+    pull.join();
+  }
+  ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
+  ::munmap(locked_pages, 2 * kPage);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 
 #include "base/memfd.hpp"
 #include "kv/service/directory_writer.hpp"
+#include "kv/service/links.hpp"
 #include "kv/service/transfers.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
@@ -161,23 +162,35 @@ TEST(ExchangeMembers, WithoutDescriptorsOpenFailsAndCanBeRepeated) {
   EXPECT_EQ(reader.pull(reader.find("key"), bytes), 0);
 }
 
-/// With fewer descriptors than poll() is asked about, it fails at once.
-TEST(ExchangeMembers, AThreadThatCannotWaitDoesNotSpin) {
-  const std::string name = exchange_name(64);
-  Member stays(name);
-  Member leaves(name);
+/// Calls `wake` while poll() fails at once, since this process may have fewer descriptors than it is asked about.
+template <typename Wake>
+void expect_pauses(Wake wake) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
   few.rlim_cur = 1;
   failed_polls = 0;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  leaves.close();  // wakes the thread of the other one
+  wake();
   EXPECT_TRUE(soon([] { return failed_polls > 0; }));
   std::this_thread::sleep_for(std::chrono::seconds(1));
   EXPECT_LT(failed_polls, 20);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(ExchangeMembers, AThreadThatCannotWaitDoesNotSpin) {
+  const std::string name = exchange_name(64);
+  Member stays(name);
+  Member leaves(name);
+  expect_pauses([&] { leaves.close(); });  // which the thread of the other one sees
   EXPECT_TRUE(soon([&] { return stays.stats().members == 0; }));
+}
+
+TEST(ExchangeMembers, AThreadOfLinksThatCannotWaitDoesNotSpin) {
+  auto place = *shmem::parse_endpoint("127.0.0.1:0");
+  Counters counters;
+  const auto links = *shmem::exchange::Links::open(place, {}, {}, counters);
+  expect_pauses([&] { links->drop(1); });  // there is no such link
 }
 
 /// An error that a call comes across must reach the thread that connects to members, which waits for a message.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of exchanges: the format, the numbers, and clients that are slow or hostile.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -251,6 +252,33 @@ TEST_F(ExchangeMetricsPage, ClosesWhileItReadsWrongRequests) {
     port_ = reader_->stats().metrics_port;
     ASSERT_NE(port_, 0U) << "in round " << round;
   }
+}
+
+/// Without a descriptor for it, the client stays in the kernel's queue, and a wait for clients ends at once.
+TEST_F(ExchangeMetricsPage, ClientsWithoutDescriptorsDoNotKeepTheProcessorBusy) {
+  constexpr auto kWait = std::chrono::seconds(1);
+  const auto processor_seconds = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+  };
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const base::UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(base::UniqueFd(::dup(client.get())).get());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<std::uint16_t>(port_));
+  ::inet_pton(AF_INET, "127.0.0.1", &where.sin_addr);
+  EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where), 0);
+  const double begin = processor_seconds();
+  std::this_thread::sleep_for(kWait);
+  const double used = processor_seconds() - begin;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(used, 0.3);
+  EXPECT_EQ(OpenMetrics(get_page(port_)).problem(), "");
 }
 
 TEST_F(ExchangeMetricsPage, TellsWhichAddressIsWrong) {

@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <deque>
+#include <fstream>
+#include <thread>
 
 #include "tests/unit/kv/exchange_insider.hpp"
 
@@ -168,6 +172,44 @@ TEST_F(ExchangeNodesSilent, StrangersThatComeAtOnceDoNotTakeAllDescriptors) {
     most = std::max(most, descriptors());
   }
   EXPECT_LE(most, before + kMostAtATime);
+}
+
+/// How many pieces of memory that exchanges have made this process has mapped.
+int mapped_regions() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += line.find("shmem-exchange-blocks") != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
+
+/// Members on other nodes would be served from it, for as long as the exchange is open.
+TEST_F(ExchangeNodesSilent, ARegionThatGoesWhileTheExchangeConnectsIsForgotten) {
+  const std::string name = exchange_name(734);
+  for (int round = 0; round < 10; ++round) {
+    const auto member = member_on_node(name, "node 1");
+    std::atomic<bool> connected{false};
+    std::thread registers([&] {
+      constexpr std::size_t kAtATime = 8;
+      std::deque<std::uint32_t> regions;
+      while (!connected || !regions.empty()) {
+        if (!connected && regions.size() < kAtATime) {
+          shmemx_memory_t memory{.address = nullptr, .bytes = 4096, .fd = -1, .offset = 0};
+          EXPECT_EQ(shmemx_exchange_register(member->get(), &memory, &regions.emplace_back()), 0);
+        } else {
+          EXPECT_EQ(shmemx_exchange_unregister(member->get(), regions.front()), 0);
+          regions.pop_front();
+        }
+      }
+    });
+    const std::string nobody;
+    const auto network = exchange_test::network_of(nobody);
+    EXPECT_EQ(shmemx_exchange_connect(member->get(), &network), 0) << shmemx_error_text();
+    connected = true;
+    registers.join();
+    EXPECT_EQ(mapped_regions(), 0) << "in round " << round;
+  }
 }
 
 }  // namespace
