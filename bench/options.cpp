@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <type_traits>
 
+#include "base/option_help.hpp"
 #include "bench/jobs.hpp"
 
 namespace bench {
@@ -19,6 +21,9 @@ void add(CLI::App& app, const Option& option) {
           app.add_flag(option.name, *value, option.text);
         } else {
           CLI::Option& added = *app.add_option(option.name, *value, option.text);
+          if (std::is_same_v<Value, std::string> && option.choices.empty()) {
+            added.type_name("FILE");
+          }
           if (option.range) {
             added.check(CLI::Range(option.range->least, option.range->most));
           }
@@ -43,6 +48,8 @@ void add(CLI::App& app, const Option& option) {
 
 int run_program(const Program& program, int argc, char** argv) {
   CLI::App app(program.description, program.name);
+  app.formatter(std::make_shared<base::OptionHelp>());
+  app.failure_message(base::explain_mistake);
   for (const Option& option : program.options) {
     add(app, option);
   }

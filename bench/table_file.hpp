@@ -47,7 +47,9 @@ struct Tuner {
 /// Returns the exit code for main().
 inline int run_tuner(const Tuner& tuner, int argc, char** argv) {
   std::vector<int> sizes = tuner.sizes;
-  sizes.push_back(std::max(2, own_processors()));
+  if (const int own = std::max(2, own_processors()); std::find(sizes.begin(), sizes.end(), own) == sizes.end()) {
+    sizes.push_back(own);
+  }
   std::string file;
   return run_program({.name = tuner.name,
                       .description = tuner.description,

@@ -16,12 +16,14 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/option_help.hpp"
 #include "base/usable_processors.hpp"
 #include "fake_device/effects.hpp"
 #include "fake_device/log.hpp"
@@ -86,9 +88,14 @@ TimedInjection take_fault(const std::string& text, const Dimensions& dimensions)
 
 void declare(CLI::App& app, Written& written, Arguments& arguments) {
   Options& options = arguments.options;
-  app.add_option("--socket", options.socket, "Unix socket to serve on; @NAME is an abstract one")->required();
-  app.add_option("--admin-socket", options.admin_socket, "another one, for the privileged port");
-  app.add_option("--mode", written.mode, "permissions of --socket, octal")->check(check_mode)->capture_default_str();
+  app.add_option("--socket", options.socket, "Unix socket to serve on; @NAME is an abstract one")
+      ->type_name("PATH")
+      ->required();
+  app.add_option("--admin-socket", options.admin_socket, "another one, for the privileged port")->type_name("PATH");
+  app.add_option("--mode", written.mode, "permissions of --socket, octal")
+      ->type_name("MODE")
+      ->check(check_mode)
+      ->capture_default_str();
   app.add_option("--profile", written.profile, "gba: 32 groups x 708 members; switch: 256 x 128")
       ->check(CLI::IsMember({gba_profile().name, switch_profile().name}))
       ->capture_default_str();
@@ -145,6 +152,7 @@ void work_out(const Written& written, Arguments& arguments) {
 
 ParsedArguments parse_arguments(int argc, const char* const* argv) {
   CLI::App app("A Global Barrier Accelerator as a process: the device behind a vfio-user socket.", "gba-fake-device");
+  app.formatter(std::make_shared<base::OptionHelp>());
   Arguments arguments;
   Written written;
   declare(app, written, arguments);

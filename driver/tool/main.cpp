@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/option_help.hpp"
 #include "driver/tool/invocation.hpp"
 #include "gba/gba.h"
 
@@ -112,6 +114,8 @@ void declare_help(CLI::App& app, tool::Invocation& invocation, std::string& topi
 
 int run(int argc, char** argv) {
   CLI::App app("Looks at Global Barrier Accelerators, tests, measures and resets them.", "gba");
+  app.formatter(std::make_shared<base::OptionHelp>());
+  app.failure_message(base::explain_mistake);
   tool::Invocation invocation;
   std::string topic;
   app.require_subcommand(1);

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/option_help.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/other_launchers.hpp"
 #include "shmem/version.hpp"
@@ -91,7 +92,7 @@ base::Result<std::pair<std::string, std::string>, Refusal> parse_export(const st
 }
 
 /// CLI11 does not know about the program after the options.
-class Help : public CLI::Formatter {
+class Help : public base::OptionHelp {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
     return "Usage: oshrun [OPTIONS] PROGRAM [ARGUMENTS] [: [-n N] [-x ...] [--wdir DIR] PROGRAM [ARGUMENTS]]...\n";

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exit codes of the programs: one table in the documents, repeated by the manual pages, and true.
+// The exit codes of the programs: one table in the documents, repeated by the manual pages, and true. What their help
+// texts have in common.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,8 @@
 namespace {
 
 using scripts_test::in_tree;
+using testing::HasSubstr;
+using testing::StartsWith;
 /// Codes and their meanings, in the order of the text.
 using Codes = std::vector<std::pair<std::string, std::string>>;
 
@@ -69,6 +73,73 @@ TEST(ExitCodes, AreAlikeForHelpVersionsAndWrongCommandLines) {
     EXPECT_EQ(test_support::run({program, "--version"}).exit.code, 0) << name;
     const auto wrong = test_support::run({program, "--no-such-option"});
     EXPECT_EQ(wrong.exit.code, 2) << name << ": " << wrong.output;
+  }
+}
+
+/// The help texts of a program and of its commands.
+std::string help_texts(const std::string& name) {
+  const std::string program = test_support::program(name);
+  std::string text = test_support::run({program, "--help"}).output;
+  const auto list = text.find("\nSubcommands:\n");
+  if (list != std::string::npos) {
+    for (const auto& command : test_support::all_of(text.substr(list), "\n  ([a-z]+) ")) {
+      text += test_support::run({program, command, "--help"}).output;
+    }
+  }
+  return text;
+}
+
+TEST(HelpTexts, ShowNoTypesOfTheParser) {
+  std::vector<std::string> names{"bench_rma"};
+  for (const auto& [name, page] : kPages) {
+    names.push_back(name);
+  }
+  for (const auto& name : names) {
+    const std::string text = help_texts(name);
+    EXPECT_GT(text.size(), 100U) << name;
+    EXPECT_FALSE(test_support::matches(text, R"((.|\n)*\b(U?INT|FLOAT|TEXT|REQUIRED|Excludes)\b(.|\n)*)")) << text;
+  }
+  EXPECT_THAT(help_texts("gba"), HasSubstr("\n  --rounds N                  how many barriers; default 100000\n"));
+  EXPECT_THAT(help_texts("gba"), HasSubstr("\n  --listen [ADDRESS:PORT]     be the second port"));
+  EXPECT_THAT(help_texts("kv_exchange"),
+              HasSubstr("\n  --room BYTES                bytes of memory for blocks; default"));
+  EXPECT_THAT(help_texts("kv_exchange"), HasSubstr("\n  --lease N                   milliseconds"));
+  EXPECT_THAT(help_texts("kv_shuffle"),
+              HasSubstr("\n  --plan pair|balanced        pair: most with fewest tokens; balanced: "
+                        "any PE to any PE; default pair\n"));
+  EXPECT_THAT(help_texts("kv_shuffle"),
+              HasSubstr("\n  --tolerance N               with balanced: do not change PEs within "
+                        "this share of the mean; 0 to 1; default 0\n"));
+  EXPECT_THAT(help_texts("gba-fake-device"), HasSubstr("@NAME is an abstract one; required\n"));
+}
+
+TEST(HelpTexts, OfTheTunersNameEachNumberOfPesOnce) {
+  for (const char* name : {"tune_barrier", "tune_collective"}) {
+    const auto numbers = test_support::all_of(help_texts(name), R"(default ([0-9,]+)\n)");
+    ASSERT_EQ(numbers.size(), 1U) << name;
+    const auto all = test_support::all_matches("," + *numbers.begin(), ",([0-9]+)");
+    std::set<std::string> once;
+    for (const auto& number : all) {
+      EXPECT_TRUE(once.insert(number[1]).second) << name << ": " << *numbers.begin();
+    }
+    EXPECT_GE(once.size(), 3U);
+  }
+}
+
+TEST(HelpTexts, AreTheAnswerIfACommandIsMissing) {
+  for (const char* name : {"gba", "kv_exchange"}) {
+    for (const auto& [word, answer] : {std::pair{"", "a command is missing"},
+                                       {"lst", "lst is not a command"},
+                                       {"--lst", "--lst is not an option"}}) {
+      std::vector<std::string> command{test_support::program(name)};
+      if (*word != '\0') {
+        command.emplace_back(word);
+      }
+      const auto outcome = test_support::run(command);
+      EXPECT_EQ(outcome.exit.code, 2);
+      EXPECT_THAT(outcome.output, StartsWith(std::string(name) + ": " + answer + "\n\n"));
+      EXPECT_THAT(outcome.output, HasSubstr("\nSubcommands:\n"));
+    }
   }
 }
 

@@ -2,9 +2,11 @@
 #include "tools/kv_exchange/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <sstream>
 #include <utility>
 
+#include "base/option_help.hpp"
 #include "gba/version.h"
 
 namespace kv_exchange {
@@ -21,9 +23,11 @@ CLI::App& add_command(CLI::App& app, const char* name, const char* text, Options
 
 void add_exchange(CLI::App& command, Options& options) {
   command.add_option("EXCHANGE", options.exchange, "the name of the exchange")->required();
-  command.add_option("--listen", options.listen,
-                     "the ip:port of this node at which members of other nodes reach this one");
+  command
+      .add_option("--listen", options.listen, "the ip:port of this node at which members of other nodes reach this one")
+      ->type_name("ADDRESS");
   command.add_option("--member", options.members, "the ip:port of a member on another node; any number of times")
+      ->type_name("ADDRESS")
       ->allow_extra_args(false);
 }
 
@@ -53,6 +57,7 @@ void add_commands(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::size_t{1}, kMostRoom))
       ->capture_default_str();
   put.add_option("--limit", options.limit, "seconds to wait for a serving member")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();
 
@@ -62,6 +67,7 @@ void add_commands(CLI::App& app, Options& options) {
   CLI::App& top = add_command(app, "top", "show what the members do, again and again", options, Command::kTop);
   add_exchange(top, options);
   top.add_option("--interval", options.interval, "seconds between two looks")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
   top.add_option("--rounds", options.rounds, "end after this number of looks; 0: go on")->capture_default_str();
@@ -83,6 +89,8 @@ void add_commands(CLI::App& app, Options& options) {
 CommandLine read_command_line(int argc, const char* const* argv) {
   CLI::App app{"Shares blocks by key between processes that start and end independently.", "kv_exchange"};
   app.set_version_flag("--version", std::string("kv_exchange ") + GBA_LIBRARY_VERSION);
+  app.formatter(std::make_shared<base::OptionHelp>());
+  app.failure_message(base::explain_mistake);
   app.require_subcommand(1);
   CommandLine line;
   add_commands(app, line.options);

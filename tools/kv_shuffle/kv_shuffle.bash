@@ -8,9 +8,9 @@ _kv_shuffle() {
   case ${COMP_WORDS[COMP_CWORD - 1]} in
     --model) names="list $("$program" --model list 2>/dev/null | sed '1d;s/ .*//')" ;;
     --plan | --format | --mode | --path)
-      names="$("$program" --help 2>/dev/null | sed -n "s/^ *${COMP_WORDS[COMP_CWORD - 1]} TEXT:{\([^}]*\)}.*/\1/p" | tr , ' ')"
+      names="$("$program" --help 2>/dev/null | sed -n "s/^ *${COMP_WORDS[COMP_CWORD - 1]} \([a-z|-]*\).*/\1/p" | tr '|' ' ')"
       ;;
-    --dtype) names="$("$program" --help 2>/dev/null | sed -n 's/^ *type of an element ([^)]*): //p' | tr -d ,)" ;;
+    --dtype) names="$("$program" --help 2>/dev/null | sed -n 's/^.* type of an element ([^)]*): \([^;]*\).*/\1/p' | tr -d ,)" ;;
     --trace | --json | --report) return ;; # bash completes a file name
     --import | --export | --generate)
       mapfile -t COMPREPLY < <(compgen -d -- "$word")

@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <sstream>
 
+#include "base/option_help.hpp"
 #include "gba/version.h"
 
 namespace kv_program {
@@ -40,11 +42,14 @@ struct Words {
 
 void add_plan_options(CLI::App& app, Options& options, Words& words) {
   app.add_option("--trace", options.trace, "request trace: Mooncake JSONL or Azure CSV (default: built in)")
+      ->type_name("FILE")
       ->group("The plan");
   app.add_option("--from", options.from, "skip requests before this second of the trace")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e12))
       ->group("The plan");
   app.add_option("--to", options.to, "skip requests from this second of the trace on")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e12))
       ->group("The plan");
   app.add_option("--plan", words.planner, "pair: most with fewest tokens; balanced: any PE to any PE")
@@ -56,6 +61,7 @@ void add_plan_options(CLI::App& app, Options& options, Words& words) {
       ->capture_default_str()
       ->group("The plan");
   app.add_option("--rounds", words.rounds, "windows of the trace to plan and shuffle; all: until its end")
+      ->type_name("N|all")
       ->capture_default_str()
       ->group("The plan");
 }
@@ -67,7 +73,9 @@ void add_dimension(CLI::App& app, const std::string& name, std::optional<Number>
 }
 
 void add_cache_options(CLI::App& app, Options& options, Words& words) {
-  app.add_option("--model", options.model, "the caches of this model; list: print all models")->group("The caches");
+  app.add_option("--model", options.model, "the caches of this model; list: print all models")
+      ->type_name("NAME")
+      ->group("The caches");
   app.add_option("--format", words.format, "layout of K and V (apart)")
       ->check(CLI::IsMember({"apart", "by-layer", "interleaved", "by-block", "latent"}))
       ->group("The caches");
@@ -79,7 +87,7 @@ void add_cache_options(CLI::App& app, Options& options, Words& words) {
   add_dimension(app, "--head-dim", words.head_dim, 1, kMostInDimension, "elements of one head for one token (128)");
   auto* dtype = app.add_option("--dtype", words.dtype, "type of an element (int8): " + dtype_names());
   auto* size = app.add_option("--element-size", words.element_size, "bytes of an element, instead of --dtype");
-  dtype->group("The caches");
+  dtype->type_name("TYPE")->group("The caches");
   size->check(CLI::IsMember({1, 2, 4, 8}))->excludes(dtype)->group("The caches");
 }
 
@@ -106,20 +114,23 @@ void add_run_options(CLI::App& app, Options& options, Words& words) {
 void add_result_options(CLI::App& app, Options& options, Words& words) {
   app.add_option("--json", words.json, "write the results as JSON to this file, or instead of the text")
       ->expected(0, 1)
+      ->type_name("[FILE]")
       ->group("The results");
   app.add_option("--report", options.report, "write a chart of load and imbalance, before and after, as SVG")
+      ->type_name("FILE")
       ->group("The results");
 }
 
 void add_reference_options(CLI::App& app, Options& options) {
   const char* const group = "Files of Ascend SHMEM's example, in a folder";
-  auto* out = app.add_option("--export", options.export_to, "write a round of the trace as such files")->group(group);
-  auto* in = app.add_option("--import", options.import_from, "execute the plan of such files, write the outputs there")
-                 ->group(group);
-  app.add_option("--generate", options.generate_in, "write inputs, tables and golden files as the example does")
-      ->excludes(in)
-      ->excludes(out)
-      ->group(group);
+  auto* out = app.add_option("--export", options.export_to, "write a round of the trace as such files");
+  auto* in = app.add_option("--import", options.import_from, "execute the plan of such files, write the outputs there");
+  auto* made =
+      app.add_option("--generate", options.generate_in, "write inputs, tables and golden files as the example does");
+  for (CLI::Option* const option : {out, in, made}) {
+    option->type_name("FOLDER")->group(group);
+  }
+  made->excludes(in)->excludes(out);
   in->excludes(out);
 }
 
@@ -248,6 +259,8 @@ CommandLine read_command_line(int argc, const char* const* argv) {
       "Plans how to balance the KV caches of several PEs for a trace of requests, moves the blocks, and measures\n"
       "the speed. Start it with oshrun -n PES [--gba fake] kv_shuffle ...",
       "kv_shuffle"};
+  app.formatter(std::make_shared<base::OptionHelp>());
+  app.failure_message(base::explain_mistake);
   app.set_version_flag("--version", std::string("kv_shuffle ") + GBA_LIBRARY_VERSION);
   Options options;
   Words words;

@@ -9,11 +9,13 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "base/option_help.hpp"
 #include "tools/scale/model.hpp"
 
 namespace scale {
@@ -79,10 +81,14 @@ std::vector<std::string> all_tables(const Parameters& parameters) {
 
 int run(int argc, char** argv) {
   CLI::App app("Computes the time of barriers of 2 to 100,000 members by a model, in microseconds.", "bench_scale");
+  app.formatter(std::make_shared<base::OptionHelp>());
+  app.failure_message(base::explain_mistake);
   std::string file = SCALE_PARAMETERS;
   std::string page;
-  app.add_option("--parameters", file, "file of the costs that the model assumes")->capture_default_str();
-  app.add_option("--check", page, "only fail if this page does not have the tables");
+  app.add_option("--parameters", file, "file of the costs that the model assumes")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--check", page, "only fail if this page does not have the tables")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   const Parameters parameters = read_parameters(file, contents_of(file));
   const std::vector<std::string> tables = all_tables(parameters);
