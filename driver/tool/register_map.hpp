@@ -43,7 +43,8 @@ struct RegisterSpec {
   unsigned words = 1;  // of an array
   std::span<const FieldSpec> fields = {};
   Kind kind = Kind::kNumber;
-  unsigned bits = 1;  // of an entry of an array
+  unsigned bits = 1;      // of an entry of an array
+  bool of_fault = false;  // says something only while FAULT is not 0
 };
 
 /// The registers of the whole device, at 0.

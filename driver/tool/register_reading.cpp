@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 namespace tool {
@@ -35,6 +36,11 @@ Result<Reading> read_register(gba_device* device, const RegisterSpec& spec, std:
   return reading;
 }
 
+const Reading* find_register(const Block& block, std::string_view name) {
+  const auto found = std::ranges::find(block.registers, name, [](const Reading& one) { return one.spec->name; });
+  return found == block.registers.end() ? nullptr : &*found;
+}
+
 Result<Block> read_block(gba_device* device, std::string name, std::span<const RegisterSpec> registers,
                          std::uint64_t offset) {
   Block block{.name = std::move(name), .registers = {}};
@@ -43,6 +49,8 @@ Result<Block> read_block(gba_device* device, std::string name, std::span<const R
     if (!reading) {
       return reading.error();
     }
+    const Reading* const fault = find_register(block, "FAULT");
+    reading->has_meaning = !spec.of_fault || (fault != nullptr && fault->words.front() != 0);
     block.registers.push_back(*std::move(reading));
   }
   return block;
@@ -168,7 +176,9 @@ std::string explained(const Reading& reading) {
   if (!reading.words.empty()) {
     switch (spec.kind) {
       case Kind::kNumber:
-        text = spec.fields.empty() && spec.name != "MAGIC" ? fmt::format("{}", reading.words[0]) : "";
+        text = !spec.fields.empty() || spec.name == "MAGIC" ? ""
+               : reading.has_meaning                        ? fmt::format("{}", reading.words[0])
+                                                            : "-";
         break;
       case Kind::kNanoseconds:
         text = reading.words[0] == 0 ? "none" : duration(reading.words[0]);
@@ -206,7 +216,8 @@ std::string to_text(const Block& block) {
     for (const auto& field : reading.spec->fields) {
       if (!reading.words.empty()) {
         const std::uint64_t value = reading.words[0] >> field.shift & field.mask;
-        rows.push_back({"", fmt::format("  {}", field.name), "", value_text(field, value), std::string(field.meaning)});
+        rows.push_back({"", fmt::format("  {}", field.name), "", reading.has_meaning ? value_text(field, value) : "-",
+                        std::string(field.meaning)});
       }
     }
   }
@@ -237,7 +248,7 @@ Json to_json(const Reading& reading) {
     const std::uint64_t value = reading.words[0] >> field.shift & field.mask;
     json["fields"][std::string(field.name)] = value;
     if (!field.values.empty()) {
-      json["names"][std::string(field.name)] = value_text(field, value);
+      json["names"][std::string(field.name)] = reading.has_meaning ? Json(value_text(field, value)) : Json();
     }
   }
   if (spec.kind == Kind::kMembers) {

@@ -16,6 +16,8 @@ struct Reading {
   const RegisterSpec* spec;
   std::uint64_t offset;
   std::vector<std::uint64_t> words;
+  /// False for the registers of a fault if there is none: 0 would be the name of a kind.
+  bool has_meaning = true;
 };
 
 /// The registers of "device" or of "group 3".

@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 
+#include "driver/tool/register_reading.hpp"
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/integration/tool/run_gba.hpp"
 #include "tests/support/job.hpp"
@@ -143,6 +144,23 @@ TEST_F(Regs, ReadingIsNoFault) {
   ASSERT_EQ(gba_device_read_register(device.get(), GBA_REG_CAPS, 4, &value), 0) << gba_error_text();
   ASSERT_EQ(gba_device_read_register(device.get(), GBA_REG_FAULT, 8, &value), 0) << gba_error_text();
   EXPECT_EQ(value, GBA_FAULT_BIT(GBA_FAULT_BAD_ACCESS));
+}
+
+/// The faults of this process's port: those of another process are in the registers of its own port.
+TEST_F(Regs, NamesAFaultOnlyIfThereIsOne) {
+  const auto device = open();
+  gba_device_info info{};
+  ASSERT_EQ(gba_device_get_info(device.get(), &info), 0);
+  const auto text = [&] { return to_text(tool::read_blocks(device.get(), info, {})->front()); };
+  EXPECT_THAT(text(), testing::ContainsRegex("FAULT_INFO +RO +0x0{16}[^\n]*\n +KIND +-\n +GROUP +-\n"));
+  EXPECT_THAT(text(), testing::ContainsRegex("FAULT_ADDR +RO +0x0{16} +-; of the first fault"));
+  const auto none = registers_of(gba_json({"regs", path()}), "device");
+  EXPECT_EQ(none.at("FAULT_INFO").at("names").at("KIND"), nullptr);
+  EXPECT_EQ(none.at("FAULT_INFO").at("fields").at("KIND"), 0);
+  std::uint64_t value = 0;
+  ASSERT_EQ(gba_device_read_register(device.get(), GBA_REG_CAPS, 4, &value), 0) << "with a wrong size: a fault";
+  EXPECT_THAT(text(), testing::ContainsRegex("FAULT_INFO [^\n]*\n +KIND +BAD_ACCESS"));
+  EXPECT_THAT(text(), testing::ContainsRegex("FAULT_ADDR +RO +0x[0-9a-f]{16} +[0-9]+; of the first fault"));
 }
 
 TEST_F(Regs, CallsRefuseWhatIsNotARegister) {
