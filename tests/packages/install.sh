@@ -80,6 +80,8 @@ undated="$(find "$moved/share/man" -type f -exec grep -LE "^\.TH [^ ]+ [1-9] \"[
 for page in man1/oshrun.1 man3/shmem_putmem.3 man7/shmem.7; do
   [[ -s "$build/manuals/$page" ]] || { echo "the build tree has no manual $page" && exit 1; }
 done
+! command -v man >/dev/null || [[ "$(MANPATH="$build/manuals" man -w shmem_put)" == "$build/manuals/man3/shmem_put.3" ]] ||
+  { echo "man does not find shmem_put in the build tree" && exit 1; }
 echo "== tuners"
 SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
 SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
