@@ -24,6 +24,7 @@ LAYERS = [
     ["shmem/group"],
     ["shmem/runtime"],
     ["shmem/launcher"],
+    ["shmem/profile"],
     ["shmem/checking"],
     ["shmem/collective", "shmem/heap"],
     ["shmem/team"],

@@ -66,6 +66,11 @@ endif()
 # oshrun does not load libshmem, but libsodium, which is next to it in a wheel.
 set_target_properties(oshrun PROPERTIES INSTALL_RPATH "${rpath_of_programs}" BUILD_WITH_INSTALL_RPATH ON)
 gba_install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem-tools)
+# oshrun --profile preloads it.
+from_to(way ${bindir} ${libdir}/libshmem)
+target_compile_definitions(shmem_launcher PRIVATE SHMEM_PROFILE_WAY="${way}")
+set_target_properties(shmem_profile PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/..")
+gba_install(TARGETS shmem_profile LIBRARY DESTINATION ${libdir}/libshmem COMPONENT libshmem-tools)
 gba_install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem-tools)
 gba_install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem-tools)
 from_to(to_include ${bindir} ${includedir})

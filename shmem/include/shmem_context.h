@@ -30,10 +30,12 @@ extern "C" {
 #define SHMEM_API __attribute__((visibility("default")))
 
 /* Each routine has two names: shmem_X is a weak alias of pshmem_X, so that a profiling library can put itself between
- * (section 10). */
+ * (section 10). One that is defined for all routines alike defines the macro before it includes this. */
+#ifndef SHMEM_DECLARE_NAME
 #define SHMEM_DECLARE_NAME(result, name, parameters) \
   SHMEM_API result name parameters SHMEM_NOTHROW;    \
   SHMEM_API result p##name parameters SHMEM_NOTHROW;
+#endif
 #define SHMEM_DECLARE(result, name, parameters) SHMEM_DECLARE_NAME(result, shmem_##name, parameters)
 /* A routine and its twin that takes a context, shmem_ctx_X, whose PE numbers are those of the context's team. */
 #define SHMEM_LIST(...) __VA_ARGS__

@@ -26,6 +26,13 @@ void Environment::set(const std::string& name, const std::string& value) {
   entries_.push_back(start + value);
 }
 
+const char* Environment::get(const std::string& name) const {
+  const std::string start = name + "=";
+  const auto found =
+      std::ranges::find_if(entries_, [&start](const std::string& entry) { return entry.starts_with(start); });
+  return found == entries_.end() ? nullptr : found->c_str() + start.size();
+}
+
 namespace {
 
 /// 0, or why `name` cannot be executed by a process in `folder`.
@@ -121,6 +128,9 @@ ExecFailure::Step become(const ChildProgram& program, pid_t parent, const sigset
   if (::setpgid(0, program.group) != 0) {
     return ExecFailure::kPrepare;
   }
+  if (program.has_terminal && !give_terminal(::getpid())) {
+    return ExecFailure::kPrepare;
+  }
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
     return ExecFailure::kPrepare;
   }
@@ -160,6 +170,18 @@ std::optional<ExecFailure> ExecReports::next() const {
     return std::nullopt;
   }
   return failure;
+}
+
+bool give_terminal(pid_t group) {
+  // A process in the background may not do that unless it blocks the signal.
+  sigset_t signal;
+  sigset_t before;
+  ::sigemptyset(&signal);
+  ::sigaddset(&signal, SIGTTOU);
+  ::sigprocmask(SIG_BLOCK, &signal, &before);
+  const bool given = ::tcsetpgrp(STDIN_FILENO, group) == 0;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return given;
 }
 
 Result<pid_t> start(const ChildProgram& program, const sigset_t& mask, const ExecReports& reports) {

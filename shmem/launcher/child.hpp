@@ -23,6 +23,8 @@ class Environment {
   /// A copy of this process's.
   Environment();
   void set(const std::string& name, const std::string& value);
+  /// The value, up to the next call of set(); null if it is not set.
+  [[nodiscard]] const char* get(const std::string& name) const;
   [[nodiscard]] const std::vector<std::string>& entries() const { return entries_; }
 
  private:
@@ -70,11 +72,15 @@ struct ChildProgram {
   int input = -1;                        // standard input; -1: empty
   int output = -1;                       // standard output; -1: oshrun's
   int error = -1;                        // standard error; -1: oshrun's
+  bool has_terminal = false;             // standard input is the terminal, which its group gets
   std::vector<int> inherited{};          // more descriptors that it inherits under the same numbers
   Cpus cpus{};                           // to run on; empty: oshrun's
   std::string folder{};                  // to run in, also for a relative `file`; empty: oshrun's
   std::optional<rlimit> open_files{};    // empty: oshrun's limit
 };
+
+/// Makes `group` the one that the terminal of standard input obeys. False with errno.
+bool give_terminal(pid_t group);
 
 /// Starts it; the kernel kills it when this process dies. Its signal mask is `mask`. Returns at once: `reports` says if
 /// the program could not be executed, and its process then exits with 127.

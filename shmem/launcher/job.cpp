@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/launcher/mpir.hpp"
 #include "shmem/launcher/node_part.hpp"
 #include "shmem/launcher/streams.hpp"
 #include "shmem/launcher/support_processes.hpp"
@@ -76,6 +77,7 @@ int Job::run() {
   }
   finish_output();
   show_last_lines();
+  report_tools();
   show_cause();
   // The end of PEs that the others have survived is no failure of the job, unless there is no other.
   return status_.value_or(someone_finished_ ? 0 : lost_.value_or(0));
@@ -90,7 +92,9 @@ PePrograms::Common Job::what_pes_share() const {
           parts_.device ? parts_.device->address() : std::string(),
           parts_.output.is_for_terminal(),
           parts_.output.is_error_for_terminal(),
-          parts_.output.open_files_before()};
+          parts_.output.open_files_before(),
+          parts_.profiler ? &*parts_.profiler : nullptr,
+          parts_.tool};
 }
 
 Result<pid_t> Job::start_pe(int pe) {
@@ -102,8 +106,14 @@ Result<pid_t> Job::start_pe(int pe) {
   if (pe == 0 && !parts_.options.part) {
     program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
   }
-  program.output = ends->output.get();
-  program.error = ends->error.get();
+  if (parts_.tool.at_terminal() == pe) {
+    program.input = STDIN_FILENO;
+    program.has_terminal = true;
+    program.group = 0;
+  } else {
+    program.output = ends->output.get();
+    program.error = ends->error.get();
+  }
   return start(program, parts_.signals.mask_before(), parts_.reports);
 }
 
@@ -125,6 +135,15 @@ void Job::start_pes() {
   if (parts_.terminal) {
     parts_.terminal->pipe_end().reset();
   }
+  publish_pes();
+}
+
+void Job::publish_pes() const {
+  std::vector<MpirProcess> pes;
+  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+    pes.push_back({parts_.host, programs_.file_of(pe), pes_[static_cast<std::size_t>(pe)].pid});
+  }
+  publish_to_debuggers(std::move(pes));
 }
 
 // ---- Watching
@@ -244,6 +263,9 @@ void Job::reap() {
       continue;  // a process that a PE left behind
     }
     pe->running = false;
+    if (parts_.tool.at_terminal() == static_cast<int>(pe - pes_.begin())) {
+      give_terminal(::getpgrp());
+    }
     ended.emplace_back(static_cast<int>(pe - pes_.begin()), wait_status);
   }
   // Among PEs that ended together, a killed one is probably the cause and the others the consequence.

@@ -19,6 +19,7 @@
 #include "shmem/launcher/options.hpp"
 #include "shmem/launcher/output.hpp"
 #include "shmem/launcher/pe_programs.hpp"
+#include "shmem/launcher/profile.hpp"
 #include "shmem/launcher/signals.hpp"
 #include "shmem/launcher/streams.hpp"
 #include "shmem/launcher/support_processes.hpp"
@@ -43,6 +44,8 @@ class Job {
     std::optional<TerminalInput> terminal;
     Output output;
     std::string host{};  // this machine's name, for messages
+    std::optional<Profiler> profiler{};
+    ToolCommand tool{};
   };
 
   explicit Job(Parts parts);
@@ -82,6 +85,7 @@ class Job {
   void start_pes();
   Result<pid_t> start_pe(int pe);
   [[nodiscard]] PePrograms::Common what_pes_share() const;
+  void publish_pes() const;
 
   // Watching.
   void wait_for_something();
@@ -122,6 +126,8 @@ class Job {
   void forward(int signal) const;
   void stop_with_terminal();
   void finish_output();
+  /// Says what --profile and --valgrind have found; in a part of a job, to the oshrun that has started this one.
+  void report_tools();
   /// Prints the last lines of the PE whose failure ended the job, if they are out of sight.
   void show_last_lines();
   /// Prints why the job ended, once for all PEs.

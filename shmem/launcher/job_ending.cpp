@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <string_view>
 
 #include "shmem/launcher/job.hpp"
 
@@ -85,6 +87,30 @@ void Job::finish_output() {
   if (drain_output()) {
     parts_.output.release_all();
     drain_output();
+  }
+}
+
+void Job::report_tools() {
+  if (!parts_.options.valgrind.empty() && !parts_.options.part) {
+    say(valgrind_summary(parts_.options.valgrind, parts_.options.pes()));
+    drain_output();
+  }
+  if (!parts_.profiler) {
+    return;
+  }
+  const auto counts = parts_.profiler->counts(parts_.host);
+  if (!parts_.options.part) {
+    say(write_report(counts, parts_.options.pes(), parts_.options.profile));
+    drain_output();
+    return;
+  }
+  const std::string text = std::string(kNodeProfile) + encode(counts);
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) {
+      return;  // nobody wants it any more
+    }
+    rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
   }
 }
 

@@ -97,8 +97,12 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
     }
     device.emplace(std::move(*started));
   }
+  auto tool = ToolCommand::of(options, ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0);
+  if (!got(tool, error)) {
+    return error;
+  }
   std::optional<TerminalInput> terminal;
-  if (!options.part && ::isatty(STDIN_FILENO) != 0) {
+  if (!options.part && !tool->at_terminal() && ::isatty(STDIN_FILENO) != 0) {
     auto opened = TerminalInput::open(STDIN_FILENO);
     if (!got(opened, error)) {
       return error;
@@ -109,9 +113,19 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(output, error)) {
     return error;
   }
-  return Job::Parts{std::move(options), std::move(files),    std::move(*binding), std::move(*signals),
-                    std::move(*memory), std::move(*ends),    std::move(*guard),   std::move(*reports),
-                    std::move(device),  std::move(terminal), std::move(*output),  host_name()};
+  std::optional<Profiler> profiler;
+  if (!options.profile.empty()) {
+    const int total = options.part ? options.part->total : options.pes();
+    auto created = Profiler::create(options.number(0), options.pes(), total);
+    if (!got(created, error)) {
+      return error;
+    }
+    profiler.emplace(std::move(*created));
+  }
+  return Job::Parts{std::move(options),  std::move(files),    std::move(*binding), std::move(*signals),
+                    std::move(*memory),  std::move(*ends),    std::move(*guard),   std::move(*reports),
+                    std::move(device),   std::move(terminal), std::move(*output),  host_name(),
+                    std::move(profiler), std::move(*tool)};
 }
 
 Result<std::vector<std::string>> find_programs(const std::vector<Program>& programs) {

@@ -116,10 +116,17 @@ std::vector<std::string> part_arguments(const Options& job, const NodePes& node,
     arguments.insert(arguments.end(), {"--gba", job.gba});
   }
   for (const auto& [is_set, option] :
-       {std::pair{job.report_bindings, "--report-bindings"}, std::pair{job.tag_output, "--tag-output"}}) {
+       {std::pair{job.report_bindings, "--report-bindings"}, std::pair{job.tag_output, "--tag-output"},
+        std::pair{!job.profile.empty(), "--profile"}}) {
     if (is_set) {
       arguments.emplace_back(option);
     }
+  }
+  if (job.debugger) {
+    arguments.insert(arguments.end(), {"--debugger", job.debugger->text});
+  }
+  if (!job.valgrind.empty()) {
+    arguments.push_back("--valgrind=" + absolute(job.valgrind, folder));
   }
   bool is_first = true;
   for (const ProgramPart& part : programs_of(job, node)) {

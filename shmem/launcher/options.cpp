@@ -34,11 +34,15 @@ constexpr const char* kDescription =
     "input.\n"
     "The exit status is that of the first PE that fails, 128 + N for signal N.";
 
-constexpr std::array kOptionsWithValue = {"-n",     "--np",    "-x",        "--wdir",    "--gba", "--ports",
-                                          "--bind", "--grace", "--timeout", "--restart", "--rsh", "--part"};
+constexpr std::array kOptionsWithValue = {"-n",      "--np",   "-x",        "--wdir",    "--gba",
+                                          "--ports", "--bind", "--grace",   "--timeout", "--restart",
+                                          "--rsh",   "--part", "--debugger"};
 /// Runs a command on another node. It must not ask for a password: oshrun starts several at once.
 constexpr const char* kRsh = "ssh -x -o BatchMode=yes";
 constexpr const char* kRshVariable = "SHMEM_RSH";
+/// The defaults of --profile and --valgrind.
+constexpr const char* kProfile = "shmem_profile";
+constexpr const char* kValgrind = "shmem_valgrind";
 
 int values_of(const std::string& option) {
   const bool has_value =
@@ -97,6 +101,11 @@ class Help : public base::OptionHelp {
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
     return "Usage: oshrun [OPTIONS] PROGRAM [ARGUMENTS] [: [-n N] [-x ...] [--wdir DIR] PROGRAM [ARGUMENTS]]...\n";
   }
+  /// Without the braces in which CLI11 shows the value of an option that needs none.
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, positional);
+    return name.substr(0, name.find('{'));
+  }
 };
 
 /// Filled in by CLI11.
@@ -106,6 +115,7 @@ struct Raw {
   Arguments exports;
   OtherLaunchers others;
   std::string rsh;
+  std::string debugger;
   std::string part;
   std::string bind = "none";
   double grace = 1;
@@ -172,6 +182,20 @@ void declare_job(CLI::App& app, Raw& raw) {
   app.add_option("--timeout", raw.timeout, "End the job after this time; the exit status is then 124")
       ->type_name("SECONDS")
       ->check(number_check(1e-3, 1e9, "a number of seconds"));
+  app.add_option("--debugger", raw.debugger,
+                 "Run PEs in this debugger, gdb: at a terminal PE 0, or the one PE that is named; else all, or those "
+                 "that are named (0,3-5), which print where they fail")
+      ->type_name("GDB[:PES]")
+      ->check([](const std::string& text) {
+        return debugger_of(text) ? std::string() : text + " is not a program, or a program, a colon and numbers of PEs";
+      });
+  app.add_flag(fmt::format("--valgrind{{{}}}", kValgrind), raw.job.valgrind,
+               "Run each PE under valgrind, which writes its report to PREFIX.PE.log; options: VALGRIND_OPTS")
+      ->type_name("[=PREFIX]");
+  app.add_flag(fmt::format("--profile{{{}}}", kProfile), raw.job.profile,
+               "Count calls, bytes and times of all PEs, and write a report to PREFIX.txt and a picture of the bytes "
+               "between PEs to PREFIX.svg")
+      ->type_name("[=PREFIX]");
   app.add_option(
          "--restart", raw.job.restarts,
          "Start the program of a PE that dies again, up to N times, in a job that goes on without it; default 0")
@@ -244,6 +268,9 @@ Options job_options(const Raw& raw) {
   options.bind = *bind_of(bind.substr(0, bind.find(':')));
   options.grace = milliseconds_of(raw.grace);
   options.rsh = rsh_of(raw.rsh);
+  if (!raw.debugger.empty()) {
+    options.debugger = debugger_of(raw.debugger);
+  }
   options.part = part_of(raw.part);
   if (raw.timeout > 0) {
     options.timeout = milliseconds_of(raw.timeout);
@@ -335,6 +362,9 @@ base::Result<Options, Refusal> parse_options(int argc, const char* const* argv) 
   }
   if (options.tag_output && options.direct_output) {
     return wrong_usage("--tag-output and --direct-output exclude each other");
+  }
+  if (options.debugger && !options.valgrind.empty()) {
+    return wrong_usage("--debugger and --valgrind exclude each other");
   }
   // Each number is bounded before the sum can overflow.
   if (options.programs.size() > kMaxLocalPes || options.pes() > kMaxLocalPes) {

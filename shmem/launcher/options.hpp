@@ -10,6 +10,7 @@
 
 #include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/node_list.hpp"
+#include "shmem/launcher/tool_command.hpp"
 
 namespace shmem::launcher {
 
@@ -36,7 +37,10 @@ struct Options {
   bool direct_output = false;
   std::chrono::milliseconds grace{1000};
   std::optional<std::chrono::milliseconds> timeout;
-  int restarts = 0;                                            // of each PE that dies in a job that goes on without it
+  std::optional<Debugger> debugger;
+  std::string valgrind;  // the beginning of the names of its reports; empty: none
+  std::string profile;   // the beginning of the names of the report's files; empty: nothing is counted
+  int restarts = 0;      // of each PE that dies in a job that goes on without it
   std::vector<std::pair<std::string, std::string>> variables;  // of --mca; in the exports of each program, too
   std::vector<NodePes> nodes;                                  // of -H and --hostfile; empty: this machine
   std::vector<std::string> rsh;                                // the program that runs a command on another node

@@ -10,7 +10,7 @@ _oshrun() {
   done
   for ((i = start; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout | --restart | --rsh) i=$((i + 1)) ;;
+      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout | --restart | --rsh | --debugger) i=$((i + 1)) ;;
       -N | -H | --npernode | --host | --hostfile | --machinefile | --bind-to | --map-by) i=$((i + 1)) ;;
       --mca) i=$((i + 2)) ;;
       -*) ;;
@@ -21,7 +21,7 @@ _oshrun() {
     --bind | --bind-to) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$word") ;;
     --gba) mapfile -t COMPREPLY < <(compgen -W 'fake off require' -- "$word") ;;
     --hostfile | --machinefile) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    --rsh) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
+    --rsh | --debugger) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
     --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     -x) mapfile -t COMPREPLY < <(compgen -e -- "$word") ;;
     -n | -np | --np | --ports | --grace | --timeout | --restart | -N | --npernode | -H | --host | --map-by | --mca) ;;

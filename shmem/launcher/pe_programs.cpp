@@ -36,6 +36,10 @@ PePrograms::PePrograms(const Options& options, std::vector<std::string> files, c
       environment.set(kJobFdVariable, std::to_string(common_.job_memory));
       environment.set(kJobSizeVariable, std::to_string(pes_));
     }
+    if (common_.profiler != nullptr) {
+      environment.set(profile::kFdVariable, std::to_string(common_.profiler->fd()));
+      environment.set("LD_PRELOAD", common_.profiler->preloaded(environment.get("LD_PRELOAD")));
+    }
     if (common_.lines_to_terminal) {
       environment.set(kJobLinesVariable, "1");
     }
@@ -65,12 +69,20 @@ ChildProgram PePrograms::of(int pe) const {
   ChildProgram child;
   child.file = files_[index];
   child.arguments = options_.programs[index].command;
+  if (std::vector<std::string> before = common_.tool.before(options_.number(pe)); !before.empty()) {
+    child.arguments.front() = child.file;
+    child.file = before.front();
+    child.arguments.insert(child.arguments.begin(), before.begin(), before.end());
+  }
   child.environment = environment.entries();
   child.tag = pe;
   child.group = common_.group;
   child.inherited = {common_.end_reports};
   if (!options_.part) {
     child.inherited.push_back(common_.job_memory);
+  }
+  if (common_.profiler != nullptr) {
+    child.inherited.push_back(common_.profiler->fd());
   }
   if (binding_.is_bound()) {
     child.cpus = binding_.of(pe, pes_).cpus;

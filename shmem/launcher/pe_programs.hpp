@@ -8,6 +8,7 @@
 #include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/options.hpp"
+#include "shmem/launcher/profile.hpp"
 
 namespace shmem::launcher {
 
@@ -23,6 +24,8 @@ class PePrograms {
     bool lines_to_terminal;  // standard output passes through oshrun to a terminal
     bool error_to_terminal;  // the same for standard error
     std::optional<rlimit> open_files;
+    const Profiler* profiler = nullptr;  // null: nothing is counted
+    ToolCommand tool{};
   };
 
   /// `files`: the paths of the options' programs.

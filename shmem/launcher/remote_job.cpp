@@ -106,20 +106,26 @@ std::vector<std::string> own_environment() {
 
 }  // namespace
 
-std::string ReadyMark::feed(std::string_view bytes) {
+std::string NodeMark::feed(std::string_view bytes, std::string* behind) {
   if (found_) {
-    return std::string(bytes);
+    if (behind == nullptr) {
+      return std::string(bytes);
+    }
+    behind->append(bytes);
+    return {};
   }
   waiting_ += bytes;
-  const auto place = waiting_.find(kNodeReady);
+  const auto place = waiting_.find(mark_);
   found_ = place != std::string::npos;
   if (found_) {
-    std::string rest = waiting_.substr(0, place) + waiting_.substr(place + kNodeReady.size());
+    std::string others = waiting_.substr(0, place);
+    (behind == nullptr ? others : *behind).append(waiting_, place + mark_.size());
     waiting_.clear();
-    return rest;
+    return others;
   }
-  // Its first byte occurs once in it, and hardly in what a login prints.
-  const auto begin = std::min(waiting_.rfind(kNodeReady.front()), waiting_.size());
+  // Its first byte occurs once in it.
+  auto begin = std::min(waiting_.rfind(mark_.front()), waiting_.size());
+  begin = mark_.starts_with(std::string_view(waiting_).substr(begin)) ? begin : waiting_.size();
   std::string others = waiting_.substr(0, begin);
   waiting_.erase(0, begin);
   return others;
@@ -178,8 +184,11 @@ RemoteJob::RemoteJob(Parts parts) : parts_(std::move(parts)) {
   for (const NodePes& place : parts_.options.nodes) {
     nodes_.push_back({.place = place, .input = base::UniqueFd()});
   }
-  parts_.output.filter_output(
-      [this](int node, std::string_view bytes) { return nodes_[static_cast<std::size_t>(node)].ready.feed(bytes); });
+  parts_.output.filter_output([this](int index, std::string_view bytes) {
+    Node& node = nodes_[static_cast<std::size_t>(index)];
+    std::string text = node.ready.feed(bytes);
+    return parts_.options.profile.empty() ? text : node.profile.feed(text, &node.counts);
+  });
 }
 
 int RemoteJob::run() {
@@ -200,6 +209,7 @@ int RemoteJob::run() {
   }
   end_leftovers({parts_.guard.group()}, parts_.options.grace);
   finish_output();
+  report_profile();
   parts_.server->stop();
   return status_.value_or(0);
 }
@@ -442,27 +452,43 @@ void RemoteJob::advance_ending() {
 }
 
 void RemoteJob::finish_output() {
-  // The rest in the nodes' pipes, then their unfinished lines. The reader may take its time.
-  const auto drain = [this] {
-    Output& output = parts_.output;
-    while (output.move() || output.is_pending()) {
-      if (output.is_pending()) {
-        const auto outputs = output.wanted();
-        std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
-        ::poll(polls.data(), polls.size(), static_cast<int>(kOneLook.count()));
-        while (const int signal = parts_.signals.next()) {
-          if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
-            return false;
-          }
+  // The rest in the nodes' pipes, then their unfinished lines.
+  if (drain_output()) {
+    parts_.output.release_all();
+    drain_output();
+  }
+}
+
+bool RemoteJob::drain_output() {
+  // The reader may take its time.
+  Output& output = parts_.output;
+  while (output.move() || output.is_pending()) {
+    if (output.is_pending()) {
+      const auto outputs = output.wanted();
+      std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
+      ::poll(polls.data(), polls.size(), static_cast<int>(kOneLook.count()));
+      while (const int signal = parts_.signals.next()) {
+        if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+          return false;
         }
       }
     }
-    return true;
-  };
-  if (drain()) {
-    parts_.output.release_all();
-    drain();
   }
+  return true;
+}
+
+void RemoteJob::report_profile() {
+  if (parts_.options.profile.empty()) {
+    return;
+  }
+  std::vector<PeCounts> counts;
+  for (const Node& node : nodes_) {
+    for (PeCounts& pe : decode(node.counts)) {
+      counts.push_back(std::move(pe));
+    }
+  }
+  say(write_report(counts, parts_.options.pes(), parts_.options.profile));
+  drain_output();
 }
 
 bool RemoteJob::any_running() const {

@@ -15,19 +15,23 @@
 #include "shmem/launcher/node_part.hpp"
 #include "shmem/launcher/options.hpp"
 #include "shmem/launcher/output.hpp"
+#include "shmem/launcher/profile.hpp"
 #include "shmem/launcher/signals.hpp"
 #include "shmem/launcher/support_processes.hpp"
 
 namespace shmem::launcher {
 
-/// Finds the mark of a ready node in what comes from it. Used by one thread.
-class ReadyMark {
+/// Finds a mark in what comes from a node: kNodeReady or kNodeProfile. Used by one thread.
+class NodeMark {
  public:
-  /// Takes bytes; returns those that are not part of the mark.
-  std::string feed(std::string_view bytes);
+  explicit NodeMark(std::string_view mark = kNodeReady) : mark_(mark) {}
+  /// Takes bytes; returns those that are not part of the mark. Those behind it are added to `behind` instead if that is
+  /// given.
+  std::string feed(std::string_view bytes, std::string* behind = nullptr);
   [[nodiscard]] bool found() const { return found_; }
 
  private:
+  std::string_view mark_;
   std::string waiting_;  // may be the beginning of the mark
   bool found_ = false;
 };
@@ -52,7 +56,9 @@ class RemoteJob {
     pid_t pid = -1;
     bool running = false;
     base::UniqueFd input;  // the lifeline of the node's oshrun
-    ReadyMark ready{};
+    NodeMark ready{kNodeReady};
+    NodeMark profile{kNodeProfile};
+    std::string counts{};  // what comes behind that mark
   };
   /// The stage of an early end. kTold: PEs end by themselves. kTerminated: the nodes' oshruns end them.
   enum class Ending { kNo, kTold, kTerminated, kKilled };
@@ -88,6 +94,9 @@ class RemoteJob {
   void end(int status, Ending ending);
   void advance_ending();
   void finish_output();
+  /// Passes everything on that has come; false if a signal ended that.
+  bool drain_output();
+  void report_profile();
   [[nodiscard]] bool any_running() const;
   /// "kiwi (PEs 2-3)"
   [[nodiscard]] static std::string name_of(const Node& node);

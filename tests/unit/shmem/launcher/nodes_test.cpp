@@ -146,12 +146,12 @@ TEST(NodePart, WordsPassThroughAShell) {
   EXPECT_EQ(test_support::run({"/bin/sh", "-c", quoted(words)}).output, "a b|it's|$HOME|*||\"q\"|back\\slash|-n|");
 }
 
-TEST(ReadyMark, IsTakenOutOfWhatALoginPrints) {
-  ReadyMark at_once;
+TEST(NodeMark, IsTakenOutOfWhatALoginPrints) {
+  NodeMark at_once;
   EXPECT_EQ(at_once.feed(std::string(kNodeReady) + "output\n"), "output\n");
   EXPECT_TRUE(at_once.found());
   EXPECT_EQ(at_once.feed("more\n"), "more\n");
-  ReadyMark in_pieces;
+  NodeMark in_pieces;
   std::string passed;
   for (const char byte : "welcome\n\x01 almost\n" + std::string(kNodeReady) + "output") {
     passed += in_pieces.feed(std::string_view(&byte, 1));
