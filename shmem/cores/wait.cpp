@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "base/valgrind.hpp"
 #include "shmem/cores/processors.hpp"
 #include "shmem/cores/sharing.hpp"
 
@@ -43,8 +44,12 @@ futex_waitv waiter(const void* word, std::uint32_t seen) {
   return {.val = seen, .uaddr = reinterpret_cast<std::uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0};
 }
 
-/// False if the kernel is older than 5.16, or a container blocks the call.
+/// False if the kernel is older than 5.16, or a container blocks the call. valgrind does not know the call, and would
+/// say so each time.
 bool sleep_on_both(const void* word, std::uint32_t seen, std::chrono::nanoseconds limit, const Alarm& alarm) {
+  if (RUNNING_ON_VALGRIND != 0) {
+    return false;
+  }
   const std::array<futex_waitv, 2> words{waiter(word, seen), waiter(&alarm, 0)};
   const timespec end = timespec_of(Clock::now().time_since_epoch() + limit);
   return ::syscall(SYS_futex_waitv, words.data(), words.size(), 0, &end, CLOCK_MONOTONIC) >= 0 ||

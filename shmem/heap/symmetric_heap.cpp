@@ -10,6 +10,7 @@
 
 #include "base/size_text.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/heap/block_marks.hpp"
 #include "shmem/memory/cached_copy.hpp"
 
 namespace shmem {
@@ -54,6 +55,18 @@ std::string list(const std::vector<Party>& parties) {
   return text + (parties.size() > kMostNamed ? "; and others" : "");
 }
 
+/// For valgrind and AddressSanitizer.
+void mark_live(const Heap& heap, std::byte* memory, std::size_t offset) {
+  if (!block_marks::are_wanted()) {
+    return;
+  }
+  const auto block = heap.block_around(offset);
+  const auto next = block ? heap.block_around(block->end()) : std::nullopt;
+  if (block && !block->free()) {
+    block_marks::live(memory, *block, next ? &*next : nullptr);
+  }
+}
+
 }  // namespace
 
 Result<void*> SymmetricHeap::malloc(std::size_t size) {
@@ -81,6 +94,10 @@ Result<void*> SymmetricHeap::allocate(HeapCall call) {
   // Wrong arguments too are compared before they are refused: this is a collective call.
   const auto offset = bytes ? heap()->allocate(*bytes, power_of_two(call.alignment)) : std::nullopt;
   std::byte* block = offset ? job_.memory.heap(job_.me) + *offset : nullptr;
+  if (block != nullptr) {
+    // Before other PEs write to it, which a thread of this process may do for them.
+    mark_live(*heap().heap, job_.memory.heap(job_.me), *offset);
+  }
   if (block != nullptr && call.routine == HeapRoutine::kCalloc) {
     std::memset(block, 0, *bytes);
   }
@@ -116,6 +133,7 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
     if (!offset) {
       return exhausted(call);
     }
+    mark_live(*heap().heap, job_.memory.heap(job_.me), *offset);
     return job_.memory.heap(job_.me) + *offset;
   }
   if (call.pointer != HeapPointer::kLive) {
@@ -126,6 +144,7 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
     return nullptr;
   }
   if (heap()->resize(call.address, size)) {
+    mark_live(*heap().heap, job_.memory.heap(job_.me), call.address);
     return pointer;
   }
   const auto offset = heap()->allocate(size);
@@ -133,6 +152,7 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
     return exhausted(call);
   }
   std::byte* moved = job_.memory.heap(job_.me) + *offset;
+  mark_live(*heap().heap, job_.memory.heap(job_.me), *offset);
   copy_cached(moved, pointer, std::min(size, heap()->size_of(call.address).value_or(0)));
   release(call.address);
   // Other PEs may write to the new block once they have returned, so it must have its contents before that.
@@ -161,8 +181,12 @@ Result<void> SymmetricHeap::free(void* pointer) {
 }
 
 void SymmetricHeap::release(std::size_t offset) {
+  const auto block = heap()->block_around(offset);
   const std::size_t bytes = heap()->size_of(offset).value_or(0);
   heap()->release(offset);
+  if (block && bytes != 0) {
+    block_marks::freed(job_.memory.heap(job_.me), *block);
+  }
   rendezvous_.released({job_.memory.heap(job_.me) + offset, bytes});
 }
 
@@ -224,6 +248,9 @@ Result<void> SymmetricHeap::read_blocks() {
   std::memset(from, 0, sizeof count + bytes);
   if (!heap()->adopt(blocks)) {
     return fail(std::errc::bad_message, self() + "another PE has given it blocks of the heap that do not fit");
+  }
+  for (const HeapBlock& block : blocks) {
+    mark_live(*heap().heap, from, block.offset);
   }
   lacks_blocks_ = false;
   return {};

@@ -18,6 +18,7 @@
 #include "shmem/bootstrap/local.hpp"
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/config/config_file.hpp"
+#include "shmem/heap/block_marks.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/memory_limit.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -148,6 +149,7 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
 
 Runtime::~Runtime() {
   reach_ = {};
+  block_marks::forget();
 }
 
 void Runtime::check_heap_call(const HeapCall& call) const {

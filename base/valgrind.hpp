@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// valgrind's requests, if its headers were there when this was compiled (Debian: valgrind); otherwise they do nothing.
+// Outside valgrind a request is a few instructions.
+#pragma once
+
+#if __has_include(<valgrind/memcheck.h>)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include <valgrind/memcheck.h>
+#pragma GCC diagnostic pop
+#else
+#define RUNNING_ON_VALGRIND 0
+#define VALGRIND_MALLOCLIKE_BLOCK(address, bytes, red_zone, is_zero) static_cast<void>(address)
+#define VALGRIND_FREELIKE_BLOCK(address, red_zone) static_cast<void>(address)
+#define VALGRIND_MAKE_MEM_NOACCESS(address, bytes) static_cast<void>(address)
+#define VALGRIND_MAKE_MEM_DEFINED(address, bytes) static_cast<void>(address)
+#endif
