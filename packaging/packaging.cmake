@@ -186,8 +186,9 @@ gba_scripts(libshmem libraries ${triggers})
 
 gba_package(libshmem-tools libshmem-tools utils "OpenSHMEM 1.6 for one node or several: programs"
   "oshrun.libshmem starts, profiles and debugs programs, shmem_info shows what
- they use, tune_barrier and tune_collective measure what is fast on a machine, kv_shuffle moves KV
- caches of LLM serving, and kv_exchange shares blocks of them by key.")
+ they use, shmem_perf measures calls on a node or between nodes, tune_barrier
+ and tune_collective find what is fast on a machine, kv_shuffle moves KV caches
+ of LLM serving, and kv_exchange shares blocks of them by key.")
 gba_depends(libshmem-tools ${libshmem} ${libgba})
 gba_licences(libshmem-tools BSD-3-Clause MIT)
 gba_replaces(libshmem-tools libshmem)

@@ -71,7 +71,7 @@ readelf -d "$libdir/libshmem.so" | grep -q "RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:$c
   { echo "libshmem.so has another RUNPATH: $(readelf -d "$libdir/libshmem.so" | grep RUNPATH)" && exit 1; }
 use_shmem="$source/tests/packages/use_shmem.sh"
 PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
-for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info kv_shuffle tune_barrier tune_collective; do
+for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info shmem_perf kv_shuffle tune_barrier tune_collective; do
   [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
 done
 version="$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")"
@@ -86,6 +86,9 @@ echo "== tuners"
 SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
 SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
 [[ ! -e "$moved/bin/barrier_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
+echo "== profiles"
+(cd "$work" && "$moved/bin/oshrun" --profile -n 2 "$moved/bin/shmem_perf" --sizes 8 --repeats 1 --milliseconds 0.1 put >/dev/null)
+grep -q "^shmem_putmem " "$work/shmem_profile.txt" || { echo "no profile of an installed program" && exit 1; }
 echo "== documents"
 documents="$moved/share/doc/libshmem"
 for file in LICENSE NOTICE copyright CHANGELOG.md docs/deployment.md; do
