@@ -20,6 +20,10 @@ Result<void> list(const Options& options);
 Result<void> stats(const Options& options);
 Result<void> top(const Options& options);
 Result<void> bench(const Options& options);
+/// bench --member
+Result<void> bench_nodes(const Options& options);
+Result<void> exchanges();
+Result<void> ping(const Options& options);
 
 /// Prints to standard output.
 template <typename... Values>

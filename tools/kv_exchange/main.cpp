@@ -24,7 +24,11 @@ Result<void> run(const Options& options) {
     case Command::kTop:
       return top(options);
     case Command::kBench:
-      return bench(options);
+      return options.members.empty() ? bench(options) : bench_nodes(options);
+    case Command::kExchanges:
+      return exchanges();
+    case Command::kPing:
+      return ping(options);
   }
   return {};
 }

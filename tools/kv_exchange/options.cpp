@@ -21,8 +21,8 @@ CLI::App& add_command(CLI::App& app, const char* name, const char* text, Options
   return added;
 }
 
-void add_exchange(CLI::App& command, Options& options) {
-  command.add_option("EXCHANGE", options.exchange, "the name of the exchange")->required();
+void add_exchange(CLI::App& command, Options& options, bool required = true) {
+  command.add_option("EXCHANGE", options.exchange, "the name of the exchange")->required(required);
   command
       .add_option("--listen", options.listen, "the ip:port of this node at which members of other nodes reach this one")
       ->type_name("ADDRESS");
@@ -72,8 +72,13 @@ void add_commands(CLI::App& app, Options& options) {
       ->capture_default_str();
   top.add_option("--rounds", options.rounds, "end after this number of looks; 0: go on")->capture_default_str();
 
-  CLI::App& bench =
-      add_command(app, "bench", "compare pulls from another process with memcpy", options, Command::kBench);
+  add_command(app, "exchanges", "list the exchanges of this node", options, Command::kExchanges);
+  add_exchange(add_command(app, "ping", "tell whether members answer, and how fast", options, Command::kPing), options);
+
+  CLI::App& bench = add_command(
+      app, "bench", "compare pulls from another process with memcpy, or with --member pull from another node", options,
+      Command::kBench);
+  add_exchange(bench, options, false);
   bench.add_option("--sizes", options.sizes, "bytes of a block")
       ->delimiter(',')
       ->check(CLI::Range(std::size_t{1}, kMostBlock))
@@ -100,6 +105,9 @@ CommandLine read_command_line(int argc, const char* const* argv) {
     std::ostringstream text;
     const bool is_failure = app.exit(error, text, text) != 0;
     return {.go_on = false, .options = {}, .exit_code = is_failure ? 2 : 0, .text = text.str()};
+  }
+  if (line.options.command == Command::kBench && line.options.exchange.empty()) {
+    line.options.exchange = "bench";
   }
   line.go_on = true;
   return line;

@@ -9,7 +9,7 @@
 
 namespace kv_exchange {
 
-enum class Command { kServe, kPut, kGet, kList, kStats, kTop, kBench };
+enum class Command { kServe, kPut, kGet, kList, kStats, kTop, kBench, kExchanges, kPing };
 
 struct Options {
   Command command = Command::kStats;
@@ -24,7 +24,7 @@ struct Options {
   std::string metrics;                      // serve; an address, or nothing
   double interval = 1;                      // top; seconds
   std::uint64_t rounds = 0;                 // top; 0: until a signal comes
-  double limit = 10;                        // put; seconds
+  double limit = 10;                        // put, bench; seconds
   std::size_t most = std::size_t{1} << 30;  // get; bytes
   std::vector<std::size_t> sizes{1024, 8192, 65536};
   int repeats = 20;

@@ -176,12 +176,40 @@ TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
   EXPECT_THAT(top.output,
               HasSubstr("\n  64 " + std::string(8 - pid.size(), ' ') + pid +
                         "         2       0.3          -         -         -         -        -        -\n"));
+  const auto ping = here({"ping", name_});
+  EXPECT_EQ(ping.exit.code, 0) << ping.output;
+  EXPECT_THAT(ping.output, HasSubstr(name_ + ": 0 members on this node and 1 on others have answered; joined in "));
+  EXPECT_THAT(ping.output, HasSubstr("  seat 64, pid " + pid + ", 2 blocks\n"));
+  const auto bench = here({"bench", name_, "--sizes", "100,5000", "--repeats", "2", "--json"});
+  ASSERT_EQ(bench.exit.code, 0) << bench.output;
+  const auto rows = test_support::Json::parse(bench.output);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1]["block_bytes"], 5000);
+  EXPECT_EQ(rows[1]["blocks"], 64);
+  EXPECT_GT(rows[1]["pull_bytes_per_second"], 0);
+  EXPECT_GT(rows[1]["one_pull_ns"], 0);
   const auto wrong = test_support::run(command({"get", name_, "key", "--member", address, "--listen", "127.0.0.1:0"}),
                                        on_node("2", "?"));
   EXPECT_EQ(wrong.exit.code, 1);
   EXPECT_THAT(wrong.output, HasSubstr("does not know the secret of this exchange"));
   EXPECT_THAT(test_support::run(command({"get", name_, "key", "--member", address}), {"SHMEM_HOST_ID=2"}).output,
               HasSubstr("set SHMEM_UID_SECRET"));
+}
+
+TEST_F(KvExchange, ShowsTheExchangesOfTheNodeAndWhetherMembersAnswer) {
+  const auto none = run({"ping", name_});
+  EXPECT_EQ(none.exit.code, 1);
+  EXPECT_THAT(none.output, HasSubstr("exchange " + name_ + " has no other member on this node; kv_exchange exchanges"));
+  EXPECT_THAT(run({"exchanges"}).output, Not(HasSubstr(name_)));
+  const auto first = serve();
+  const auto second = serve();
+  const std::string user = std::to_string(::geteuid());
+  const std::string columns = "      2 " + std::string(10 - user.size(), ' ') + user;
+  EXPECT_THAT(run({"exchanges"}).output, HasSubstr(columns + " -                " + name_ + "\n"));
+  EXPECT_THAT(test_support::run(command({"exchanges"}), {"SHMEM_HOST_ID=other"}).output, HasSubstr(name_ + "\n"));
+  const auto ping = run({"ping", name_});
+  EXPECT_EQ(ping.exit.code, 0) << ping.output;
+  EXPECT_THAT(ping.output, HasSubstr(name_ + ": 2 members on this node and 0 on others have answered; joined in "));
 }
 
 TEST_F(KvExchange, TellsWhatIsWrong) {
@@ -272,7 +300,7 @@ TEST_F(KvExchange, ComparesPullsWithMemcpy) {
 TEST_F(KvExchange, HasAPageAndACompletionWithAllOptions) {
   std::set<std::string> options{"--help", "--version"};
   const std::string script = KV_EXCHANGE "/kv_exchange.bash";
-  for (const std::string name : {"serve", "put", "get", "list", "stats", "top", "bench"}) {
+  for (const std::string name : {"serve", "put", "get", "list", "stats", "top", "exchanges", "ping", "bench"}) {
     const auto own = test_support::options_in_help(run({name, "--help"}).output);
     options.insert(own.begin(), own.end());
     EXPECT_EQ(test_support::completions(script, "_kv_exchange", test_support::program("kv_exchange"), {name, "--"}),
