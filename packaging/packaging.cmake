@@ -176,7 +176,7 @@ gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
   "Symmetric memory, one-sided communication and collective operations, with
  barriers in a switch if there is a Global Barrier Accelerator.")
 gba_depends(libshmem ${libgba})
-gba_licences(${libshmem} BSD-2-Clause MIT)
+gba_licences(${libshmem} BSD-2-Clause MIT bzip2-1.0.6)
 # Loaded when they are needed, by the soname: for jobs on several nodes, for mpirun and srun, and for metrics.
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS
@@ -190,7 +190,7 @@ gba_package(libshmem-tools libshmem-tools utils "OpenSHMEM 1.6 for one node or s
  and tune_collective find what is fast on a machine, kv_shuffle moves KV caches
  of LLM serving, and kv_exchange shares blocks of them by key.")
 gba_depends(libshmem-tools ${libshmem} ${libgba})
-gba_licences(libshmem-tools BSD-3-Clause MIT)
+gba_licences(libshmem-tools BSD-3-Clause MIT bzip2-1.0.6)
 gba_replaces(libshmem-tools libshmem)
 set(CPACK_RPM_LIBSHMEM-TOOLS_PACKAGE_OBSOLETES "")
 

@@ -81,10 +81,11 @@ struct Compiled {
   const char* files;
   const char* name;
 };
-constexpr std::array<Compiled, 5> kCompiled{{{"<CLI/", "CLI/*", "CLI11"},
+constexpr std::array<Compiled, 6> kCompiled{{{"<CLI/", "CLI/*", "CLI11"},
                                              {"<nlohmann/", "nlohmann/*", "nlohmann/json"},
                                              {"<fmt/", "fmt/*", "{fmt}"},
                                              {"<xxhash.h>", "xxhash.h", "xxHash"},
+                                             {"<valgrind/", "valgrind/*", "memcheck.h"},
                                              {"<pybind11/", "pybind11/*", "pybind11"}}};
 
 /// The includes of all sources that are installed, in angle brackets; the benchmarks are not.

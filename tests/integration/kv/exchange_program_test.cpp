@@ -203,13 +203,14 @@ TEST_F(KvExchange, ShowsTheExchangesOfTheNodeAndWhetherMembersAnswer) {
   EXPECT_THAT(run({"exchanges"}).output, Not(HasSubstr(name_)));
   const auto first = serve();
   const auto second = serve();
+  const auto third = serve();  // members have connections with each other, which are not members
   const std::string user = std::to_string(::geteuid());
-  const std::string columns = "      2 " + std::string(10 - user.size(), ' ') + user;
+  const std::string columns = "      3 " + std::string(10 - user.size(), ' ') + user;
   EXPECT_THAT(run({"exchanges"}).output, HasSubstr(columns + " -                " + name_ + "\n"));
   EXPECT_THAT(test_support::run(command({"exchanges"}), {"SHMEM_HOST_ID=other"}).output, HasSubstr(name_ + "\n"));
   const auto ping = run({"ping", name_});
   EXPECT_EQ(ping.exit.code, 0) << ping.output;
-  EXPECT_THAT(ping.output, HasSubstr(name_ + ": 2 members on this node and 0 on others have answered; joined in "));
+  EXPECT_THAT(ping.output, HasSubstr(name_ + ": 3 members on this node and 0 on others have answered; joined in "));
 }
 
 TEST_F(KvExchange, TellsWhatIsWrong) {
