@@ -104,7 +104,7 @@ void Job::report_tools() {
     drain_output();
     return;
   }
-  const std::string text = std::string(kNodeProfile) + encode(counts);
+  const std::string text = std::string(kNodeProfile) + encode_counts(counts);
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
     if (written < 0 && errno != EINTR) {

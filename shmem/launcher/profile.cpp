@@ -101,7 +101,7 @@ std::vector<PeCounts> Profiler::counts(const std::string& host) const {
   return all;
 }
 
-std::string encode(const std::vector<PeCounts>& pes) {
+std::string encode_counts(const std::vector<PeCounts>& pes) {
   std::string text;
   for (const PeCounts& pe : pes) {
     text += fmt::format("pe {} {} {} {} {}\n", pe.pe, pe.host.empty() ? "-" : pe.host, pe.nanoseconds,
@@ -117,7 +117,7 @@ std::string encode(const std::vector<PeCounts>& pes) {
   return text;
 }
 
-std::vector<PeCounts> decode(const std::string& text) {
+std::vector<PeCounts> decode_counts(const std::string& text) {
   std::vector<PeCounts> pes;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

@@ -55,11 +55,11 @@ class Profiler {
   std::uint64_t ticks_, nanoseconds_;  // at the same moment
 };
 
-/// What stands before encode()'s text in the output of a node's oshrun. The rest of the output is the text.
+/// What stands before encode_counts()'s text in the output of a node's oshrun. The rest of the output is the text.
 inline constexpr std::string_view kNodeProfile = "\x01oshrun-profile\n";
-std::string encode(const std::vector<PeCounts>& pes);
+std::string encode_counts(const std::vector<PeCounts>& pes);
 /// Malformed lines are skipped.
-std::vector<PeCounts> decode(const std::string& text);
+std::vector<PeCounts> decode_counts(const std::string& text);
 
 /// The report as text, and the bytes between PEs as a picture (SVG). `total`: PEs of the job.
 std::string report_text(const std::vector<PeCounts>& pes, int total);

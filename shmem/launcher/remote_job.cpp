@@ -483,7 +483,7 @@ void RemoteJob::report_profile() {
   }
   std::vector<PeCounts> counts;
   for (const Node& node : nodes_) {
-    for (PeCounts& pe : decode(node.counts)) {
+    for (PeCounts& pe : decode_counts(node.counts)) {
       counts.push_back(std::move(pe));
     }
   }

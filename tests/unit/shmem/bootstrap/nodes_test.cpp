@@ -30,7 +30,7 @@ class Scripted : public Bootstrap {
   [[nodiscard]] int size() const override { return static_cast<int>(all_.size()); }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
     std::vector<std::uint64_t> digests;
-    std::ranges::transform(all_, std::back_inserter(digests), digest_of);
+    std::ranges::transform(all_, std::back_inserter(digests), [](const NodeIdentity& node) { return digest_of(node); });
     const bool whole = mine.size() == sizeof(NodeIdentity);
     exchanged_ = exchanged_ + mine.size();
     const auto bytes = whole ? std::as_bytes(std::span(all_)) : std::as_bytes(std::span(digests));
