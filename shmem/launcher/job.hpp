@@ -134,6 +134,8 @@ class Job {
   void show_cause();
   /// The report of the PE that began it: of this one, or of the first whose report is not a consequence.
   [[nodiscard]] int first_cause(const Cause& cause) const;
+  /// A PE has heard why the job ends.
+  [[nodiscard]] bool is_told() const;
   /// A PE's own report in one line, and its calls in another.
   [[nodiscard]] std::string text_of(int pe, const PeEnd& end) const;
   void say_calls(int pe, const PeEnd& end);

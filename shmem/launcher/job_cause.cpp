@@ -51,6 +51,15 @@ int Job::first_cause(const Cause& cause) const {
   return first;
 }
 
+bool Job::is_told() const {
+  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+    if (parts_.ends.of(pe).kind == EndKind::kTold) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Job::look_for_reports() {
   const std::uint32_t reports = parts_.ends.count();
   if (ending_ != Ending::kNo || reports == reports_seen_) {
@@ -88,7 +97,7 @@ void Job::show_cause() {
   PeEnd first;
   if (cause >= 0) {
     first = parts_.ends.of(cause);
-    if (parts_.options.part && first.kind == EndKind::kTold) {
+    if (parts_.options.part && !is_cause(first) && !cause_->is_killed && is_told()) {
       return;  // the oshrun of another node tells
     }
   }

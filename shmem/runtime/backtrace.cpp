@@ -275,6 +275,15 @@ void take_other_stack() {
   }
 }
 
+/// The library may be unloaded.
+void leave_other_stack() {
+  stack_t now{};
+  if (::sigaltstack(nullptr, &now) == 0 && now.ss_sp == other_stack.data() && (now.ss_flags & SS_ONSTACK) == 0) {
+    now.ss_flags = SS_DISABLE;
+    ::sigaltstack(&now, nullptr);
+  }
+}
+
 }  // namespace
 
 void report_crashes(int pe) {
@@ -303,6 +312,7 @@ void report_crashes(int pe) {
 
 void forget_crashes() {
   is_on.store(false, std::memory_order_relaxed);
+  leave_other_stack();
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     if (is_handled[i] && is_ours(kSignals[i])) {
       ::signal(kSignals[i], SIG_DFL);

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/bootstrap/end_reports.hpp"
@@ -36,6 +37,18 @@ std::string without_reason(const std::string& text, const std::string& reason) {
   return place == std::string::npos ? text : text.substr(0, place) + text.substr(place + 2 + reason.size());
 }
 
+constexpr std::string_view kJobWasEnded = "the job was ended";
+
+std::string wait_text(const std::string& text) {
+  return fmt::format("{}\n{}", waiter_in(text), text);
+}
+
+/// A call that fails because the job was ended is no cause.
+bool report_failure(const std::string& text) {
+  const bool is_told = text.find(kJobWasEnded) != std::string::npos;
+  return report_end(is_told ? EndKind::kTold : EndKind::kFailed, is_told ? wait_text(text) : text);
+}
+
 /// Registered when this library is loaded, and so the last handler of a program that is linked with it. Afterwards the
 /// libraries that this one uses are taken down, which threads that are still in it must not see.
 void end_before_libraries(int status, void* /*argument*/) {
@@ -49,7 +62,7 @@ void end_before_libraries(int status, void* /*argument*/) {
 
 void Runtime::register_handlers() {
   ::pthread_atfork(nullptr, nullptr, forget_in_child);
-  set_end_teller([](const std::string& text) { return report_end(EndKind::kFailed, text); });
+  set_end_teller(report_failure);
   ::on_exit(end_before_libraries, nullptr);
 }
 
@@ -117,7 +130,7 @@ void Runtime::log_end(int status, const std::string& text) const {
 }
 
 void Runtime::log_wait(int status, const std::string& text, EndKind kind) const {
-  if (status != 0 && (has_log_handler() || !report_end(kind, fmt::format("{}\n{}", waiter_in(text), text)))) {
+  if (status != 0 && (has_log_handler() || !report_end(kind, wait_text(text)))) {
     log_end(status, text);
   }
 }
@@ -138,16 +151,18 @@ void Runtime::exit_job(int status, const std::string& what) {
 
 void Runtime::end_job(const Error& error) const {
   wait_if_exiting();
-  const bool has_reason = error.text.find("the job was ended") != std::string::npos;
+  const bool has_reason = error.text.find(kJobWasEnded) != std::string::npos;
   const std::string text = has_reason ? error.text : error.text + network_.reason_of_loss();
   if (errors_return()) {
     end_process_for({error.code, text}, EXIT_FAILURE);
   }
   // If another PE has ended the job, its status counts; 0 is no failure.
   const int agreed = has_reason ? job_.bootstrap->abort(EXIT_FAILURE, text) : EXIT_FAILURE;
-  if (has_reason) {
+  // The loss of another node, or of the leader of this one, is a consequence, too.
+  const bool is_told = text.find(kJobWasEnded) != std::string::npos;
+  if (is_told) {
     log_wait(agreed, without_reason(text, job_.bootstrap->aborted().value_or("")), EndKind::kTold);
-  } else if (error.code == std::errc::owner_dead) {
+  } else if (error.code == std::errc::owner_dead || error.code == std::errc::host_unreachable) {
     log_wait(agreed, text, EndKind::kNoticed);
   } else {
     note_calls();

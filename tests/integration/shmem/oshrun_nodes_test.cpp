@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/integration/shmem/oshrun_runs.hpp"
+#include "tests/support/pe.hpp"
 
 namespace {
 
@@ -112,6 +113,22 @@ TEST_F(OshrunNodes, TellPesOfOneThatWasKilled) {
   EXPECT_EQ(job.exit.code, 128 + SIGKILL) << job.output;
   EXPECT_THAT(job.output, HasSubstr("oshrun: PE 2 (pid "));
   EXPECT_THAT(job.output, HasSubstr("was killed by signal 9"));
+}
+
+/// Those that notice the loss of the other node are counted as well, at most.
+TEST_F(OshrunNodes, TellTheCauseOnce) {
+  if (!has_network()) {
+    GTEST_SKIP() << kNoNetwork;
+  }
+  for (const auto& [kind, cause] :
+       {std::pair{"address", "are not inside the symmetric heap"}, std::pair{"segv", "signal"}}) {
+    const auto job = launch("a:8,b:8", {test_program("mistake_pes"), kind});
+    EXPECT_NE(job.exit.code, 0) << job.output;
+    EXPECT_LE(count_of(job.output, "\n"), 5) << job.output;
+    EXPECT_EQ(count_of(job.output, cause), 1) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("oshrun: PE 8 (pid "));
+    EXPECT_THAT(job.output, HasSubstr("oshrun: 7 other PEs "));
+  }
 }
 
 TEST_F(OshrunNodes, ThatCannotBeReachedAreNamed) {
