@@ -161,6 +161,8 @@ void wait_to_write(int /*signal*/, siginfo_t* /*info*/, void* /*context*/) {
 TEST(HostileMemory, APullThatWaitsForOthersSleeps) {
   constexpr std::size_t kBlocks = 32;  // what a pull reads at once
   const std::string name = exchange_name(179);
+  stopped = 0;
+  unlock = false;
   Member owner(name);
   owner.make_memory(kPage);
   ASSERT_EQ(owner.publish("key", 0, 64), 0);

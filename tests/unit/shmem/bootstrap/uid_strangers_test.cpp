@@ -154,14 +154,21 @@ TEST_P(UidStrangers, AFloodDoesNotDropAPeThatIsSlowToProveItself) {
       }
       Flood flood(id_.place, is_silent ? "127.0.0.1" : "127.0.0.2", is_silent ? nullptr : hello(1, 2));
       flood.await_drops(10);
-      const base::UniqueFd socket = knock();
-      say(socket, *hello(1, 2));
-      const Challenge challenge = challenge_of(socket);
-      flood.await_drops(300);
-      const Proof proof = prove(id_.secret, Prover::kPe, hello_of(1, 2), challenge);
-      say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
-      // Until PE 0 has left, and the server with it.
-      return read_all(socket).empty() ? "the PE was dropped" : "";
+      for (int i = 0; i < 20; ++i) {
+        const auto begin = Clock::now();
+        const base::UniqueFd socket = knock();
+        say(socket, *hello(1, 2));
+        const Challenge challenge = challenge_of(socket);
+        flood.await_drops(100);  // more than there are at a time
+        if (Clock::now() - begin > milliseconds(3000)) {
+          continue;  // a PE has 5 s, which were too few on this machine now
+        }
+        const Proof proof = prove(id_.secret, Prover::kPe, hello_of(1, 2), challenge);
+        say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
+        // Until PE 0 has left, and the server with it.
+        return read_all(socket).empty() ? "the PE was dropped" : "";
+      }
+      return "this machine is too slow";
     });
     EXPECT_THAT(texts, Each(IsEmpty()));
   }
