@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -26,7 +25,10 @@ constexpr const char* kContentType = "application/openmetrics-text; version=1.0.
 constexpr unsigned kMostConnections = 32;
 constexpr unsigned kIdleSeconds = 5;
 constexpr std::size_t kConnectionBytes = std::size_t{16} << 10;
-constexpr MHD_UNSIGNED_LONG_LONG kLongestWaitMs = INT_MAX;
+/// Between two turns. Without a descriptor for a client that waits, the library would be told of it again at once.
+constexpr int kPauseMs = 5;
+/// After a lack of descriptors the library looks for clients in its turns only, so that there must be some.
+constexpr MHD_UNSIGNED_LONG_LONG kLongestWaitMs = 1000;
 
 /// What is called of libmicrohttpd.
 struct Calls {
@@ -113,7 +115,11 @@ class HttpServer final : public MetricsServer {
       calls_.run(daemon_);
       MHD_UNSIGNED_LONG_LONG limit_ms = 0;
       const bool limited = calls_.get_timeout(daemon_, &limit_ms) == MHD_YES;
-      ::poll(waiting.data(), waiting.size(), limited ? static_cast<int>(std::min(limit_ms, kLongestWaitMs)) : -1);
+      ::poll(waiting.data(), waiting.size(),
+             static_cast<int>(std::min(limited ? limit_ms : kLongestWaitMs, kLongestWaitMs)));
+      if (waiting[0].revents == 0) {
+        ::poll(waiting.data(), 1, kPauseMs);
+      }
     }
   }
 

@@ -27,6 +27,12 @@
 #include "kv/service/transfers.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
+namespace exchange_test {
+
+std::atomic<int> polls{0};
+
+}  // namespace exchange_test
+
 namespace {
 
 std::atomic<std::size_t> watched_bytes{0};
@@ -43,10 +49,11 @@ extern "C" int munmap(void* address, size_t bytes) noexcept {
   return static_cast<int>(::syscall(SYS_munmap, address, bytes));
 }
 
-/// Counts those that fail, also for libshmem.so.
+/// Counts all and those that fail, also for libshmem.so.
 extern "C" [[gnu::visibility("default")]] int poll(pollfd* waiting, nfds_t count, int limit_ms) {
   const timespec limit{.tv_sec = limit_ms / 1000, .tv_nsec = limit_ms % 1000 * 1'000'000L};
   const int result = ::ppoll(waiting, count, limit_ms < 0 ? nullptr : &limit, nullptr);
+  ++exchange_test::polls;
   failed_polls += result < 0 ? 1 : 0;
   return result;
 }
