@@ -2,22 +2,37 @@
 #include "shmem/cores/sharing.hpp"
 
 #include <sched.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace shmem {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+bool has_pe(int cpu, std::span<const Sighting> pes, SightingTick now) {
+  return std::ranges::any_of(pes, [&](const Sighting& pe) { return pe.is_recent(now) && pe.cpu == cpu; });
+}
+
+}  // namespace
+
 Cpus free_of_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now) {
   Cpus free;
-  std::ranges::copy_if(allowed, std::back_inserter(free), [&](int candidate) {
-    return candidate != cpu && std::ranges::none_of(others, [&](const Sighting& other) {
-             return other.is_recent(now) && other.cpu == candidate;
-           });
-  });
+  std::ranges::copy_if(allowed, std::back_inserter(free),
+                       [&](int candidate) { return candidate != cpu && !has_pe(candidate, others, now); });
   return free;
+}
+
+Cpus used_by_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now) {
+  Cpus used;
+  std::ranges::copy_if(allowed, std::back_inserter(used),
+                       [&](int candidate) { return candidate != cpu && has_pe(candidate, others, now); });
+  return used;
 }
 
 bool MoveLimit::take(Clock::time_point now) {
@@ -31,6 +46,27 @@ bool MoveLimit::take(Clock::time_point now) {
   pause_.store(pause.count(), std::memory_order_relaxed);
   next_.store((now + pause).time_since_epoch().count(), std::memory_order_relaxed);
   return true;
+}
+
+SharingWatch::SharingWatch(std::vector<RunsOn*> pes, int me, int processors)
+    : pes_(std::move(pes)), me_(static_cast<std::size_t>(me)), processors_(processors) {
+  // Relaxed: a hint. Until all have said it, the time that they have used is unknown.
+  pes_[me_]->pid.store(::getpid(), std::memory_order_relaxed);
+}
+
+std::optional<std::chrono::nanoseconds> SharingWatch::unused(Clock::time_point now) const {
+  std::chrono::nanoseconds unused = processors_ * (now - begin_);
+  for (const RunsOn* pe : pes_) {
+    clockid_t clock{};
+    timespec used{};
+    // Zero would mean this process. A number of another PID namespace gives an error, or too little use.
+    const pid_t pid = pe->pid.load(std::memory_order_relaxed);
+    if (processors_ == 0 || pid == 0 || ::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+      return std::nullopt;
+    }
+    unused -= std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
+  }
+  return unused;
 }
 
 void SharingWatch::say(const Sighting& sighting) {
@@ -66,7 +102,26 @@ SharingWatch::Verdict SharingWatch::look(Clock::time_point now) {
   if (!company.together) {
     return company.known ? Verdict::kApart : Verdict::kUnknown;
   }
-  return limit_.take(now) && move_from(cpu, tick) ? Verdict::kMoved : Verdict::kTogether;
+  return limit_.take(now) && move_from(cpu, tick, free_of_pes) ? Verdict::kMoved : Verdict::kTogether;
+}
+
+void SharingWatch::invite(Clock::time_point now) {
+  say({::sched_getcpu(), tick_of(now)});
+}
+
+bool SharingWatch::follow(Clock::time_point now, bool may_move) {
+  say({});
+  if (!may_move) {
+    return false;
+  }
+  const int cpu = ::sched_getcpu();
+  const SightingTick tick = tick_of(now);
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+    if (const Sighting other = sighting_of(pe); pe != me_ && other.is_recent(tick) && other.cpu != cpu) {
+      return limit_.take(now) && move_from(cpu, tick, used_by_pes);
+    }
+  }
+  return false;
 }
 
 namespace {
@@ -88,12 +143,12 @@ void give_back(const Cpus& before, const Cpus& now) try {
 
 }  // namespace
 
-bool SharingWatch::move_from(int cpu, SightingTick now) try {
+bool SharingWatch::move_from(int cpu, SightingTick now, Targets& find) try {
   const auto allowed = own_cpus();
   if (!allowed) {
     return false;
   }
-  const Cpus targets = free_of_pes(*allowed, cpu, others(), now);
+  const Cpus targets = find(*allowed, cpu, others(), now);
   if (targets.empty()) {
     return false;
   }

@@ -2,6 +2,9 @@
 // PEs that wait for each other should not share a processor while another one is available: the one that waits takes
 // the time that the other one needs. The kernel does not part them while other processes compute, because then all
 // processors look equally busy. So the PEs do it.
+//
+// PEs that outnumber processors share them anyway. But none should stay on a processor where another program computes,
+// because all others then wait for the time slices of that program. So they go where the others are.
 #pragma once
 
 #include <atomic>
@@ -15,10 +18,11 @@
 
 namespace shmem {
 
-/// Where a PE ran at its last long wait, and when: Sighting. Alone on its cache line, and only that PE writes it. In
-/// shared memory; zero: it has not said so yet.
+/// Where a PE ran at its last long wait, or last yielded without a loss of time, and when: Sighting; and its process.
+/// Alone on its cache line, and only that PE writes it. In shared memory; zero: it has not said so yet.
 struct alignas(64) RunsOn {
   std::atomic<std::uint64_t> sighting;
+  std::atomic<std::int32_t> pid;
 };
 static_assert(sizeof(RunsOn) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -56,6 +60,8 @@ struct Company {
 
 /// The processors of `allowed` to which a waiter on `cpu` may move: those without another PE. None: it stays.
 Cpus free_of_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
+/// Those with another PE.
+Cpus used_by_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
 
 /// How often a PE moves: not again for a while, and for longer each time that the last move has not helped for long.
 class MoveLimit {
@@ -72,19 +78,26 @@ class MoveLimit {
   std::atomic<std::chrono::steady_clock::rep> pause_{0};
 };
 
-/// Tells the other PEs of a node where this one runs, and moves it away from a processor that another one uses. Any
-/// number of threads.
+/// Tells the other PEs of a node where this one runs. Moves it away from a processor that another one uses, or, if PEs
+/// outnumber processors, to one that another one recommends. Any number of threads.
 class SharingWatch {
  public:
   enum class Verdict { kUnknown, kApart, kTogether, kMoved };
 
-  /// `pes` are those of the PEs of the node, which outlive this.
-  SharingWatch(std::vector<RunsOn*> pes, int me) : pes_(std::move(pes)), me_(static_cast<std::size_t>(me)) {}
+  /// `pes` are those of the PEs of the node, which outlive this. They use `processors` together; 0: unknown.
+  SharingWatch(std::vector<RunsOn*> pes, int me, int processors);
 
   /// Whether a waiter looks before it has spun for a while: a look reads a cache line of each PE.
   [[nodiscard]] bool looks_early() const { return pes_.size() <= kFew; }
   /// Says where this PE runs, and finds out whether another PE runs there, too. If so, moves this thread if it may.
   Verdict look(std::chrono::steady_clock::time_point now);
+  /// For PEs that outnumber processors: yields are brief here, so others may come.
+  void invite(std::chrono::steady_clock::time_point now);
+  /// Yields have been long here. If `may_move`, goes to a processor where they are brief for other PEs, if there is one
+  /// and the last move was not just now. True: this thread has moved.
+  bool follow(std::chrono::steady_clock::time_point now, bool may_move);
+  /// The time of the processors, since some moment, that the PEs have not used. Nothing if it is unknown.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> unused(std::chrono::steady_clock::time_point now) const;
   /// Moves that the kernel has refused: by seccomp, or the processors of the thread have changed meanwhile.
   [[nodiscard]] bool refused() const { return refused_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t moves() const { return moves_.load(std::memory_order_relaxed); }
@@ -98,10 +111,14 @@ class SharingWatch {
     return Sighting::of(pes_[pe]->sighting.load(std::memory_order_relaxed));
   }
   [[nodiscard]] std::vector<Sighting> others() const;
-  bool move_from(int cpu, SightingTick now);
+  /// Where to: of `allowed`, for a PE on `cpu`.
+  using Targets = Cpus(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
+  bool move_from(int cpu, SightingTick now, Targets& find);
 
   std::vector<RunsOn*> pes_;
   std::size_t me_;
+  int processors_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   MoveLimit limit_;
   std::atomic<bool> refused_{false};
   std::atomic<std::uint64_t> moves_{0};

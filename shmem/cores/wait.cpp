@@ -141,14 +141,56 @@ bool Turns::spin_on() {
   return !has_spun_on_;
 }
 
-void YieldWatch::pause_from(Clock::time_point now) {
-  constexpr int kSoon = 8;  // pauses after the last one: it is the same who computes
-  const Clock::duration last(pause_.load(std::memory_order_relaxed));
-  const Clock::time_point resumed{Clock::duration(resume_.load(std::memory_order_relaxed))};
-  const bool again = last.count() != 0 && now - resumed < kSoon * last;
-  const Clock::duration pause = again ? std::min<Clock::duration>(2 * last, kLongestPause) : kShortestPause;
-  pause_.store(pause.count(), std::memory_order_relaxed);
-  resume_.store((now + pause).time_since_epoch().count(), std::memory_order_relaxed);
+YieldWatch& YieldWatch::of_this_thread() {
+  static constinit thread_local YieldWatch watch __attribute__((tls_model("initial-exec")));
+  return watch;
+}
+
+void YieldWatch::add(Clock::duration time) {
+  account_ = std::clamp<Clock::duration>(account_ + time, Clock::duration::zero(), kFull);
+  if (is_empty()) {
+    unused_.reset();
+    pause_ = {};
+    resume_ = {};
+  }
+}
+
+void YieldWatch::judge(std::optional<Clock::duration> unused, Clock::time_point now) {
+  if (unused && !unused_) {
+    unused_ = unused;  // the next long yield tells
+    return;
+  }
+  if (account_ < kFull) {
+    return;
+  }
+  if (unused && *unused - *unused_ < kUnused) {
+    add(-kFull);
+    return;
+  }
+  unused_.reset();
+  pause_ = std::clamp<Clock::duration>(2 * pause_, kShortestPause, kLongestPause);
+  resume_ = now + pause_;
+}
+
+void WaitPolicy::yield() const {
+  YieldWatch& watch = YieldWatch::of_this_thread();
+  if (!watch.times_next()) [[likely]] {
+    yield_processor();
+    return;
+  }
+  SharingWatch* const pes = spins == 0 ? sharing : nullptr;
+  const auto before = Clock::now();
+  yield_processor();
+  const auto after = Clock::now();
+  watch.note(before, after, [&] { return pes != nullptr ? pes->unused(after) : std::nullopt; });
+  if (pes == nullptr) {
+    return;
+  }
+  if (watch.is_empty()) {
+    pes->invite(after);
+  } else if (pes->follow(after, !watch.pays(after))) {
+    watch.resume();
+  }
 }
 
 void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 
 namespace shmem {
@@ -53,36 +54,54 @@ bool store_barrier_on_all();
 
 /// Whether yielding the processor pays. If the processor goes to other PEs of the job, a yield is the fastest way to
 /// the awaited change; if another program computes there, it is lost for a time slice of milliseconds, while a sleeper
-/// gets it back as soon as it is woken. The duration of yields decides: after a long one there are none for a while,
-/// and for longer each time that the next one is long, too. Any number of threads.
+/// gets it back as soon as it is woken. An account decides: long yields add their time, and each yield takes away what
+/// a sleep would have cost instead. When the account is full, and PEs have not computed meanwhile, there are no yields
+/// for a while, and for longer each time that it soon is full again. For one thread.
 class YieldWatch {
  public:
-  static constexpr std::chrono::microseconds kLong{500};
+  /// PEs that wait for each other give the processor up earlier.
+  static constexpr std::chrono::milliseconds kLong{1};
+  static constexpr std::chrono::microseconds kSleep{16};
+  static constexpr std::chrono::milliseconds kFull{6};
+  /// Other programs compute if PEs have not used so much meanwhile.
+  static constexpr std::chrono::milliseconds kUnused{2};
   static constexpr std::chrono::milliseconds kShortestPause{5};
   static constexpr std::chrono::milliseconds kLongestPause{640};
+  /// The clock costs a tenth of a yield. While the account is empty, one yield in so many is timed, but each of the
+  /// first ones of a thread.
+  static constexpr unsigned kTimedEach = 16;
+  static constexpr unsigned kFirst = 64;
 
-  [[nodiscard]] bool pays(Clock::time_point now) const {
-    return now.time_since_epoch().count() >= resume_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] bool pays() const { return pays(Clock::now()); }
-  void yield() {
-    const auto before = Clock::now();
-    yield_processor();
-    note(before, Clock::now());
-  }
-  /// Reports the duration of a yield.
-  void note(Clock::time_point before, Clock::time_point after) {
-    if (after - before >= kLong) [[unlikely]] {
-      pause_from(after);
+  static YieldWatch& of_this_thread();
+
+  [[nodiscard]] bool pays(Clock::time_point now) const { return now >= resume_; }
+  [[nodiscard]] bool pays() const { return resume_ == Clock::time_point{} || pays(Clock::now()); }
+  /// Counts a yield. True if it is to be timed, and note() called.
+  [[nodiscard]] bool times_next() { return ++yields_ <= kFirst || !is_empty() || yields_ % kTimedEach == 0; }
+  /// Reports the duration of a yield. `unused` gives the processor time that the PEs have not used since some moment;
+  /// nothing: unknown. It is called after long yields only.
+  template <std::invocable<> Unused>
+  void note(Clock::time_point before, Clock::time_point after, Unused unused) {
+    const bool is_long = after - before >= kLong;
+    add((is_long ? after - before : Clock::duration::zero()) - kSleep);
+    if (is_long && (!unused_ || account_ == kFull)) [[unlikely]] {
+      judge(unused(), after);
     }
   }
+  /// No long yields lately.
+  [[nodiscard]] bool is_empty() const { return account_ == Clock::duration::zero(); }
+  /// Ends a pause: the thread has moved to another processor.
+  void resume() { resume_ = {}; }
 
  private:
-  void pause_from(Clock::time_point now);
+  void add(Clock::duration time);
+  void judge(std::optional<Clock::duration> unused, Clock::time_point now);
 
-  // Hints: no order between them is relied upon.
-  std::atomic<Clock::rep> resume_{0};
-  std::atomic<Clock::rep> pause_{0};
+  std::uint64_t yields_ = 0;
+  Clock::duration account_{};
+  std::optional<Clock::duration> unused_{};  // at the first long yield since the account was empty, or the last pause
+  Clock::duration pause_{};                  // the last one since the account was empty
+  Clock::time_point resume_{};               // its end
 };
 
 class SharingWatch;
@@ -94,22 +113,15 @@ struct WaitPolicy {
   /// Changes from 0, and is woken, when all sleepers must call their Check: the job's end. May be nullptr.
   const std::atomic<std::uint32_t>* alarm = nullptr;
   Background* background = nullptr;
-  /// Asked before each yield; nullptr: yields always pay.
-  YieldWatch* yield_watch = nullptr;
-  /// Where the PEs that wait for each other run: sharing.hpp; nullptr: unknown. Not used without spins.
+  /// Where the PEs that wait for each other run: sharing.hpp; nullptr: unknown.
   SharingWatch* sharing = nullptr;
 
-  /// After so many spins and yields.
+  /// After so many spins and yields of this thread.
   [[nodiscard]] bool may_yield(unsigned turns) const {
-    return turns < spins + yields && (yield_watch == nullptr || yield_watch->pays());
+    return turns < spins + yields && YieldWatch::of_this_thread().pays();
   }
-  void yield() const {
-    if (yield_watch != nullptr) {
-      yield_watch->yield();
-    } else {
-      yield_processor();
-    }
-  }
+  /// Also tells the other PEs if yields are brief here, or goes to where they are for others.
+  void yield() const;
   /// True if there was anything to do, so that there may be more: a waiter then checks again before it sleeps.
   bool advance() const {
     if (background != nullptr) [[unlikely]] {

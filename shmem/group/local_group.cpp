@@ -74,16 +74,14 @@ std::unique_ptr<Job> make_job(std::unique_ptr<StoreBootstrap> bootstrap, Options
                               const Whereabouts& where) {
   const int me = bootstrap->rank();
   const int size = bootstrap->size();
-  auto yield_watch = std::make_unique<YieldWatch>();
-  const WaitPolicy policy = policy_on(where.nodes, size, where.processors, yield_watch.get());
+  const WaitPolicy policy = policy_on(where.nodes, size, where.processors);
   return std::make_unique<Job>(Job{.options = std::move(options),
                                    .bootstrap = std::move(bootstrap),
                                    .memory = std::move(memory),
                                    .me = me,
                                    .size = size,
                                    .policy = policy,
-                                   .processors = where.processors,
-                                   .yield_watch = std::move(yield_watch)});
+                                   .processors = where.processors});
 }
 
 }  // namespace

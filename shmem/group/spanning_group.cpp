@@ -14,9 +14,9 @@ namespace {
 /// How long a member that ends waits for the others.
 constexpr std::chrono::seconds kGoodbye{1};
 
-NetworkSettings settings_of(const Whereabouts& where, const Options& options, int me, int size, YieldWatch* watch) {
+NetworkSettings settings_of(const Whereabouts& where, const Options& options, int me, int size) {
   NetworkSettings settings{.segments = {}, .is_remote = {}, .names = {}};
-  settings.policy = policy_on(where.nodes, static_cast<int>(where.nodes.here.size()), where.processors, watch);
+  settings.policy = policy_on(where.nodes, static_cast<int>(where.nodes.here.size()), where.processors);
   settings.interrupts = Notices::interrupts;
   settings.rdma_only = options.network_require == NetworkUse::kRdma;
   for (int pe = 0; pe < size; ++pe) {
@@ -39,8 +39,7 @@ Result<std::unique_ptr<Group>> SpanningGroup::create(std::unique_ptr<StoreBootst
 }
 
 Result<void> SpanningGroup::connect(const Whereabouts& where, const Options& options) {
-  yield_watch_ = std::make_unique<YieldWatch>();
-  auto network = make_network(*bootstrap_, settings_of(where, options, bootstrap_->rank(), size(), yield_watch_.get()));
+  auto network = make_network(*bootstrap_, settings_of(where, options, bootstrap_->rank(), size()));
   if (!network) {
     return network.error();
   }

@@ -49,8 +49,7 @@ class SpanningGroup final : public Group {
   void give_up_without_memory();
 
   const std::unique_ptr<StoreBootstrap> bootstrap_;
-  const std::string nodes_;                  // "PEs 0, 1 are on kiwi, PE 2 is on lemon"
-  std::unique_ptr<YieldWatch> yield_watch_;  // of the network
+  const std::string nodes_;  // "PEs 0, 1 are on kiwi, PE 2 is on lemon"
   std::mutex running_;
   std::unique_ptr<Network> network_;  // none once the group has failed; as the next one
   std::unique_ptr<Notices> notices_;

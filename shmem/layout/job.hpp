@@ -26,11 +26,10 @@ class Network;
 class Trace;
 
 /// The policy for `runnable` processes or threads of a node that wait for each other on `processors`. If several nodes
-/// oversubscribe one machine, most waits are for PEs on the same processor: a waiter yields at once while `watch` finds
-/// that this pays, else it sleeps.
-inline WaitPolicy policy_on(const Nodes& nodes, int runnable, int processors, YieldWatch* watch) {
+/// oversubscribe one machine, most waits are for PEs on the same processor: a waiter yields at once.
+inline WaitPolicy policy_on(const Nodes& nodes, int runnable, int processors) {
   constexpr unsigned kYieldsOversubscribed = 64;
-  return nodes.oversubscribed(runnable) ? WaitPolicy{.yields = kYieldsOversubscribed, .yield_watch = watch}
+  return nodes.oversubscribed(runnable) ? WaitPolicy{.yields = kYieldsOversubscribed}
                                         : wait_policy(runnable, processors);
 }
 
@@ -47,10 +46,9 @@ struct Job {
   int processors = 0;                    // that all PEs together may use; 0: unknown
   Trace* trace = nullptr;                // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
-  int first_relying = -1;                     // the first PE that has not called shmemx_set_survive
-  bool replaces = false;                      // this process has taken the place of a PE that has died
-  std::unique_ptr<YieldWatch> yield_watch{};  // of all waits, if nodes oversubscribe one machine
-  std::unique_ptr<SharingWatch> sharing{};    // of waits for the PEs of this node
+  int first_relying = -1;                   // the first PE that has not called shmemx_set_survive
+  bool replaces = false;                    // this process has taken the place of a PE that has died
+  std::unique_ptr<SharingWatch> sharing{};  // of waits for the PEs of this node
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
   std::unique_ptr<std::atomic<bool>> gave_data = std::make_unique<std::atomic<bool>>(false);
   /// Memory of the program that is symmetric until it is unregistered.
@@ -81,25 +79,24 @@ struct Job {
 
   /// For `runnable` processes or threads that wait for each other, while `policy` is for the PEs alone.
   [[nodiscard]] WaitPolicy policy_for(int runnable) const {
-    WaitPolicy all = policy_on(nodes, runnable, processors, yield_watch.get());
+    WaitPolicy all = policy_on(nodes, runnable, processors);
     all.alarm = policy.alarm;
     all.background = policy.background;
     all.sharing = runnable == size ? policy.sharing : nullptr;  // each PE is one thread
     return all;
   }
 
-  /// From now on waits keep this PE away from the processors of the others, if there is one for each.
+  /// From now on waits keep this PE away from the processors of the others, if there is one for each, else with them.
   void watch_sharing() {
-    if (policy.spins == 0 || size == 1) {
+    if (size == 1) {
       return;
     }
     std::vector<RunsOn*> pes;
     for (int pe = 0; pe < size; ++pe) {
       pes.push_back(&metadata(pe).runs_on);
     }
-    sharing = std::make_unique<SharingWatch>(std::move(pes), me);
+    sharing = std::make_unique<SharingWatch>(std::move(pes), me, processors);
     policy.sharing = sharing.get();
-    policy.yield_watch = yield_watch.get();
   }
 
   [[nodiscard]] bool is_in_heap(const void* mine) const {

@@ -154,16 +154,14 @@ BarrierWaiter::BarrierWaiter(const WaitPolicy& policy) : policy_(policy) {
   if (policy.background != nullptr) {
     waiting_.progress = [](void* context) { self(context).policy_.advance(); };
   }
-  if (policy.yield_watch != nullptr) {
-    waiting_.yield = [](void* context) {
-      YieldWatch& watch = *self(context).policy_.yield_watch;
-      if (!watch.pays()) {
-        return 0;
-      }
-      watch.yield();
-      return 1;
-    };
-  }
+  waiting_.yield = [](void* context) {
+    const WaitPolicy& waits = self(context).policy_;
+    if (!waits.may_yield(waits.spins)) {
+      return 0;
+    }
+    waits.yield();
+    return 1;
+  };
   waiting_.check = [](void* context, std::uint64_t* longest_ns) {
     std::chrono::nanoseconds longest{static_cast<std::int64_t>(*longest_ns)};
     const std::errc error = self(context).check(longest);

@@ -117,12 +117,13 @@ void Runtime::report_sharing() const {
   if (!job_.options.info || job_.options.info_json || !job_.sharing) {
     return;
   }
+  const char* const who = job_.size > job_.processors ? "program" : "PE";
   if (job_.sharing->refused()) {
-    log(LogLevel::kInfo, "shmem: PE %d could not leave a processor that another PE used: the kernel refused it",
-        job_.world_me());
+    log(LogLevel::kInfo, "shmem: PE %d could not leave a processor that another %s used: the kernel refused it",
+        job_.world_me(), who);
   }
   if (const auto moves = job_.sharing->moves(); moves != 0) {
-    log(LogLevel::kInfo, "shmem: PE %d has left a processor that another PE used %llu times", job_.world_me(),
+    log(LogLevel::kInfo, "shmem: PE %d has left a processor that another %s used %llu times", job_.world_me(), who,
         static_cast<unsigned long long>(moves));
   }
 }

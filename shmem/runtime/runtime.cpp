@@ -239,8 +239,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  auto yield_watch = std::make_unique<YieldWatch>();
-  WaitPolicy policy = policy_on(nodes, size, where->processors, yield_watch.get());
+  WaitPolicy policy = policy_on(nodes, size, where->processors);
   policy.alarm = (*bootstrap)->alarm();
   Job job{.options = std::move(options),
           .bootstrap = *std::move(bootstrap),
@@ -252,8 +251,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
           .processors = where->processors,
           .nodes = std::move(nodes),
           .first_relying = where->first_relying,
-          .replaces = replaces,
-          .yield_watch = std::move(yield_watch)};
+          .replaces = replaces};
   job.watch_sharing();
   current_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level).release();
   owned_.store(current_, std::memory_order_release);

@@ -207,7 +207,9 @@ void Team::let_takers_arrive() const {
     return;
   }
   if (map_.size > kMostMembers) {
-    job_.policy.yield();
+    if (job_.policy.may_yield(0)) {
+      job_.policy.yield();
+    }
     return;
   }
   int member = 0;

@@ -140,13 +140,23 @@ class DawdlingCore {
     if (dice % 4096 == 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(dice / 4096 % 64));
     } else if (dice % 64 == 0) {
-      std::this_thread::yield();
+      give_way();
     } else if (dice % 8 == 0) {
       for (unsigned i = dice / 8 % 128; i > 0; --i) {
         shmem::cpu_pause();
       }
     }
     return core_;
+  }
+
+  /// Beside other processes that compute, a yield would take a time slice of theirs.
+  static void give_way() {
+    constexpr shmem::WaitPolicy once{.yields = 1};
+    if (once.may_yield(0)) {
+      once.yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds{1});
+    }
   }
 
   C& core_;

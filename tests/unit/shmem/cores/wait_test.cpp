@@ -3,17 +3,24 @@
 
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "shmem/cores/core.hpp"
+#include "shmem/cores/processors.hpp"
 #include "shmem/layout/parking.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/no_system_calls.hpp"
@@ -176,11 +183,17 @@ struct FirstNapAfterRequest {
 
 TEST(Waiting, SpinsAndYieldsAgainAfterItServedARequest) {
   const auto turns_before_nap = [](const auto& wait) {
-    OneRequest request;
-    int turn = 0;
-    const WaitPolicy policy{.spins = 4, .yields = 3, .background = &request};
-    EXPECT_EQ(wait(policy, FirstNapAfterRequest{&request, &turn}), std::errc::timed_out);
-    return turn - OneRequest::kTurn;
+    for (;;) {
+      OneRequest request;
+      int turn = 0;
+      YieldWatch::of_this_thread() = {};
+      const WaitPolicy policy{.spins = 4, .yields = 3, .background = &request};
+      EXPECT_EQ(wait(policy, FirstNapAfterRequest{&request, &turn}), std::errc::timed_out);
+      if (YieldWatch::of_this_thread().is_empty()) {
+        return turn - OneRequest::kTurn;
+      }
+      // Other processes have computed here, so there may have been fewer yields.
+    }
   };
   const auto never = [] { return false; };
   EXPECT_GE(turns_before_nap([](const WaitPolicy& policy, const auto& check) {
@@ -321,52 +334,221 @@ class YieldWatchTest : public testing::Test {
   void yield(Clock::duration time) {
     const auto before = now_;
     now_ += time;
-    watch_.note(before, now_);
+    watch_.note(before, now_, [this] { return ++looks_, unused_; });
   }
-  /// After a long yield: returns for how long the policy does not yield.
-  Clock::duration pause_after_long_yield() {
-    yield(3ms);
-    const auto end = now_;
+  /// The same while others than the PEs compute.
+  void yield_to_strangers(Clock::duration time) {
+    unused_ = *unused_ + time;
+    yield(time);
+  }
+  /// Long yields until they do not pay any more. Returns for how long they do not.
+  Clock::duration pause_after_long_yields() {
+    while (watch_.pays(now_)) {
+      yield(4ms);
+    }
+    const auto begin = now_;
     while (!watch_.pays(now_)) {
       now_ += 1ms;
     }
-    return now_ - end;
+    return now_ - begin;
+  }
+  /// As of PEs that wait for each other, and of nobody else.
+  void yield_briefly(int times) {
+    for (int i = 0; i < times; ++i) {
+      yield(2us);
+      ASSERT_TRUE(watch_.pays(now_));
+    }
   }
   YieldWatch watch_;
   Clock::time_point now_ = Clock::now();
+  std::optional<Clock::duration> unused_;
+  int looks_ = 0;  // at the time that PEs have used
 };
 
-TEST_F(YieldWatchTest, AllowsYieldsUntilOneTakesLong) {
+TEST_F(YieldWatchTest, AllowsYieldsUntilTheyTakeLongOnAverage) {
   EXPECT_TRUE(watch_.pays(now_));
-  yield(YieldWatch::kLong - 1us);
+  yield(4ms);  // once is chance
   EXPECT_TRUE(watch_.pays(now_));
-  yield(YieldWatch::kLong);
+  yield(4ms);
   EXPECT_FALSE(watch_.pays(now_));
   EXPECT_FALSE(watch_.pays(now_ + YieldWatch::kShortestPause - 1us));
   EXPECT_TRUE(watch_.pays(now_ + YieldWatch::kShortestPause));
 }
 
-TEST_F(YieldWatchTest, PausesLongerWhileYieldsStayLongAndBrieflyAfterwards) {
-  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
-  EXPECT_EQ(pause_after_long_yield(), 2 * YieldWatch::kShortestPause);
-  for (int i = 0; i < 10; ++i) {
-    pause_after_long_yield();
+TEST_F(YieldWatchTest, CountsNeitherRareLongYieldsNorThoseInWhichPesCopyData) {
+  constexpr int kEnough = 4ms / YieldWatch::kSleep + 1;
+  for (int i = 0; i < 20; ++i) {
+    yield(4ms);
+    yield_briefly(kEnough);
   }
-  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kLongestPause);
-  now_ += 8 * YieldWatch::kLongestPause;
-  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
+  for (int i = 0; i < 1000; ++i) {
+    yield(YieldWatch::kLong - 1us);
+    ASSERT_TRUE(watch_.pays(now_));
+  }
 }
 
-TEST_F(YieldWatchTest, APolicySleepsWhileYieldsTakeLong) {
-  const WaitPolicy policy{.spins = 2, .yields = 3, .yield_watch = &watch_};
-  EXPECT_TRUE(policy.may_yield(4));
-  EXPECT_FALSE(policy.may_yield(5));
-  now_ = Clock::now() + kForEver;
-  yield(1ms);
-  EXPECT_FALSE(policy.may_yield(4));
-  int looks = 0;
-  EXPECT_FALSE(shmem::spin_until(policy, [&] { return ++looks > 100; }));
-  EXPECT_EQ(looks, 3) << "two spins and the final look";
+TEST_F(YieldWatchTest, NoticesAProcessOfLowPriorityThatTakesMoreThanSleepsCost) {
+  const auto long_yields_until_pause = [&](int brief) {
+    for (int yields = 0; yields < 100; ++yields) {
+      if (!watch_.pays(now_)) {
+        return yields;
+      }
+      for (int i = 0; i < brief; ++i) {
+        yield(1us);
+      }
+      yield(4ms);
+    }
+    return 100;
+  };
+  EXPECT_LT(long_yields_until_pause(170), 5) << "as beside one of nice 19: 23 us for each yield";
+  watch_ = {};
+  EXPECT_EQ(long_yields_until_pause(400), 100) << "10 us for each yield";
+}
+
+TEST_F(YieldWatchTest, PausesLongerWhileYieldsStayLongAndBrieflyAfterwards) {
+  EXPECT_EQ(pause_after_long_yields(), YieldWatch::kShortestPause);
+  const auto begin = now_;
+  EXPECT_EQ(pause_after_long_yields(), 2 * YieldWatch::kShortestPause);
+  EXPECT_EQ(now_ - begin, 4ms + 2 * YieldWatch::kShortestPause) << "a single yield found that they are still long";
+  for (int i = 0; i < 10; ++i) {
+    pause_after_long_yields();
+  }
+  EXPECT_EQ(pause_after_long_yields(), YieldWatch::kLongestPause);
+  yield_briefly(YieldWatch::kFull / YieldWatch::kSleep + 1);
+  EXPECT_EQ(pause_after_long_yields(), YieldWatch::kShortestPause);
+}
+
+TEST_F(YieldWatchTest, KnowsThatPesCompute) {
+  unused_ = 7h;
+  for (int i = 0; i < 1000; ++i) {
+    yield(4ms);
+    ASSERT_TRUE(watch_.pays(now_));
+  }
+  watch_ = {};
+  yield_to_strangers(4ms);
+  EXPECT_TRUE(watch_.pays(now_)) << "nothing was known of the time before";
+  yield_to_strangers(4ms);
+  EXPECT_FALSE(watch_.pays(now_));
+  now_ += YieldWatch::kShortestPause;
+  yield_to_strangers(4ms);
+  EXPECT_TRUE(watch_.pays(now_)) << "PEs have slept since the last long yield";
+  yield_to_strangers(4ms);
+  EXPECT_FALSE(watch_.pays(now_ + 2 * YieldWatch::kShortestPause - 1us));
+  EXPECT_TRUE(watch_.pays(now_ + 2 * YieldWatch::kShortestPause));
+}
+
+TEST_F(YieldWatchTest, DoesNotAskWhatPesDoWhileYieldsAreBrief) {
+  unused_ = 0s;
+  yield_briefly(1000);
+  EXPECT_EQ(looks_, 0);
+  yield(4ms);
+  EXPECT_EQ(looks_, 1);
+  yield_briefly(1000);
+  EXPECT_EQ(looks_, 1);
+}
+
+TEST_F(YieldWatchTest, SeldomReadsTheClockUnlessThereIsReason) {
+  const auto timed_of = [&](unsigned yields) {
+    unsigned timed = 0;
+    for (unsigned i = 0; i < yields; ++i) {
+      if (watch_.times_next()) {
+        ++timed;
+        yield(2us);
+      }
+    }
+    return timed;
+  };
+  EXPECT_EQ(timed_of(YieldWatch::kFirst), YieldWatch::kFirst);
+  EXPECT_EQ(timed_of(100 * YieldWatch::kTimedEach), 100U);
+  yield(2ms);
+  EXPECT_EQ(timed_of(100), 100U) << "after a long yield";
+}
+
+std::optional<Clock::duration> unknown_time() {
+  return std::nullopt;
+}
+
+/// Runs in a thread of its own, whose watch knows nothing yet.
+void in_new_thread(const std::function<void()>& work) {
+  std::thread(work).join();
+}
+
+TEST(YieldsOfAThread, EndWhileTheyTakeLong) {
+  in_new_thread([] {
+    const WaitPolicy policy{.spins = 2, .yields = 3};
+    EXPECT_TRUE(policy.may_yield(4));
+    EXPECT_FALSE(policy.may_yield(5));
+    YieldWatch::of_this_thread().note(Clock::now(), Clock::now() + kForEver, unknown_time);
+    EXPECT_FALSE(policy.may_yield(4));
+    int looks = 0;
+    EXPECT_FALSE(shmem::spin_until(policy, [&] { return ++looks > 100; }));
+    EXPECT_EQ(looks, 3) << "two spins and the final look";
+    in_new_thread([&policy] { EXPECT_TRUE(policy.may_yield(4)) << "another thread may run elsewhere"; });
+  });
+}
+
+/// A process that computes on the first processor of this one, which the calling thread then uses, too.
+class BusyProcessor {
+ public:
+  BusyProcessor() {
+    const auto cpus = shmem::own_cpus();
+    EXPECT_TRUE(cpus && shmem::run_on({cpus->front()}));
+    child_ = ::fork();
+    EXPECT_NE(child_, -1);
+    if (child_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (volatile unsigned turn = 0;;) {
+        turn = turn + 1;
+      }
+    }
+  }
+  BusyProcessor(const BusyProcessor&) = delete;
+  BusyProcessor& operator=(const BusyProcessor&) = delete;
+  ~BusyProcessor() {
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+  }
+
+ private:
+  pid_t child_ = -1;
+};
+
+/// One of two threads that pass a word to each other. Returns how often it has slept, as the kernel counts: a yield is
+/// no voluntary switch for it.
+long sleeps_of(std::array<SyncWord, 2>& words, std::size_t me, long rounds) {
+  const auto policy = shmem::wait_policy(2, 1);
+  rusage before{};
+  ::getrusage(RUSAGE_THREAD, &before);
+  for (std::uint64_t round = 1; round <= static_cast<std::uint64_t>(rounds); ++round) {
+    if (me == 0) {
+      shmem::publish(words[1], round);
+    }
+    shmem::wait_on(
+        words[me], policy, [round](std::uint64_t seen) { return seen >= round; }, [] { return std::errc{}; });
+    if (me == 1) {
+      shmem::publish(words[0], round);
+    }
+  }
+  rusage after{};
+  ::getrusage(RUSAGE_THREAD, &after);
+  return after.ru_nvcsw - before.ru_nvcsw;
+}
+
+/// If waiters went on to yield, each round would take two time slices of the process that computes.
+TEST(YieldsOfAThread, AreSleepsBesideAnotherProcessThatComputes) {
+  constexpr long kRounds = 1000;
+  in_new_thread([] {
+    const BusyProcessor busy;
+    std::array<SyncWord, 2> words{};
+    long other = 0;
+    std::thread partner([&] { other = sleeps_of(words, 1, kRounds); });
+    const long mine = sleeps_of(words, 0, kRounds);
+    partner.join();
+    // Each round has two waits. While one of the two sleeps, yields of the other one are brief.
+    EXPECT_GT(mine + other, kRounds / 2);
+  });
 }
 
 }  // namespace
