@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/profile/recorder.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 
 #include "shmem.h"
 #include "shmem/bootstrap/job_memory.hpp"
+#include "shmem/profile/call_trace.hpp"
 
 namespace shmem::profile {
 namespace {
@@ -46,6 +49,7 @@ std::optional<Own> attach() {
   PeTable* table = &memory->table(index);
   Target* targets = memory->targets(index);
   const bool has_counter = memory->header().is_counter != 0;
+  table->pid.store(::getpid(), std::memory_order_relaxed);
   return Own{std::move(*memory), table, targets, has_counter};
 }
 
@@ -87,6 +91,10 @@ Line* make_line(const Own& own, std::string_view name, Kind kind) {
   return &line;
 }
 
+bool is_start(std::string_view name) {
+  return name == "shmem_init" || name == "shmem_init_thread" || name == "start_pes";
+}
+
 /// The routine's line; null if nothing is counted.
 Line* first_call(Routine& routine) {
   static std::mutex mutex;
@@ -101,7 +109,7 @@ Line* first_call(Routine& routine) {
     routine.line.store(make_line(*mine, routine.name, routine.shape.kind), std::memory_order_release);
   }
   const std::string_view name = routine.name;
-  if (name == "shmem_init" || name == "shmem_init_thread" || name == "start_pes") {
+  if (is_start(name)) {
     std::uint64_t never = 0;
     mine->table->started.compare_exchange_strong(never, ticks_of(*mine), std::memory_order_relaxed);
   }
@@ -129,6 +137,39 @@ int world_pe(std::uint64_t ctx, int pe) {
   return found ? pshmem_team_translate_pe(team, pe, SHMEM_TEAM_WORLD) : -1;
 }
 
+/// Null without SHMEM_TRACE. Never destroyed: exit handlers make calls, too.
+std::atomic<CallTrace*> trace{nullptr};
+
+void flush_trace() {
+  if (CallTrace* open = trace.load(std::memory_order_acquire); open != nullptr) {
+    open->flush();
+  }
+}
+
+/// After the start of libshmem, which has begun the file.
+void open_trace(const Own& mine) {
+  const char* path = std::getenv("SHMEM_TRACE");
+  if (path == nullptr || *path == '\0' || trace.load(std::memory_order_relaxed) != nullptr) {
+    return;
+  }
+  // Relaxed: the first PE has stored it before it joined the job.
+  const int first = mine.memory.table(0).pid.load(std::memory_order_relaxed);
+  // Pairs with the loads of it.
+  trace.store(CallTrace::open(path, first, pshmem_my_pe()).release(), std::memory_order_release);
+  std::atexit(flush_trace);
+}
+
+/// What follows the calls that start and end the library.
+void start_or_end(const Own& mine, std::string_view name, std::uint64_t end) {
+  if (is_start(name)) {
+    open_trace(mine);
+  }
+  if (name == "shmem_finalize") {
+    mine.table->finished.store(end, std::memory_order_relaxed);
+    flush_trace();
+  }
+}
+
 std::uint64_t bytes_of(const Shape& shape, const Argument* arguments) {
   if (!shape.moves) {
     return 0;
@@ -152,6 +193,8 @@ Call::Call(Routine& routine)
     return;
   }
   const Own& mine = *own();
+  // Pairs with the store in open_trace().
+  traced_since_ = trace.load(std::memory_order_acquire) != nullptr ? nanoseconds() : 0;
   begin_ = ticks_of(mine);
   if (is_main_) {
     mine.table->since.store(begin_, std::memory_order_relaxed);
@@ -174,17 +217,23 @@ void Call::done(const Argument* arguments, std::size_t count) {
   if (bytes != 0) {
     add(counts.bytes, bytes, is_main_);
   }
+  int target = -1;
   if (shape.has_pe) {
     const int pe = world_pe(routine_.has_ctx ? arguments[0].value : 0, static_cast<int>(arguments[count - 1].value));
     if (pe >= 0 && pe < mine.memory.header().total) {
       Traffic& traffic = is_main_ ? mine.targets[pe].main : mine.targets[pe].others;
       add(shape.kind == Kind::kGet ? traffic.got : traffic.put, bytes, is_main_);
+      target = pe;
     }
+  }
+  if (traced_since_ != 0 && shape.kind != Kind::kOther) {
+    trace.load(std::memory_order_acquire)
+        ->add({routine_.name, shape.kind, traced_since_, nanoseconds(), bytes, target});
   }
   if (is_main_) {
     mine.table->present.store(0, std::memory_order_relaxed);
-    if (std::string_view(routine_.name) == "shmem_finalize") {
-      mine.table->finished.store(end, std::memory_order_relaxed);
+    if (shape.kind == Kind::kOther) {
+      start_or_end(mine, routine_.name, end);
     }
   }
 }

@@ -42,6 +42,7 @@ class Call {
   Line* line_;
   bool is_main_;  // in the thread that made this process's first call
   std::uint64_t begin_ = 0;
+  std::uint64_t traced_since_ = 0;  // nanoseconds(), if calls are traced
 };
 
 }  // namespace shmem::profile

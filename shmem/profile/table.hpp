@@ -57,6 +57,8 @@ struct PeTable {
   std::atomic<std::uint64_t> since;    // ticks of the beginning of the main thread's present call
   std::atomic<std::uint32_t> present;  // 1 + its line; 0: it is in none
   std::atomic<std::uint32_t> lines;    // in use; their names and kinds are constant
+  std::atomic<std::int32_t> pid;
+  std::int32_t unused;
   std::array<Line, kMostLines> line;
 };
 
@@ -103,6 +105,6 @@ class Memory {
   base::Mapping mapping_;
 };
 
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Line) == 112 && sizeof(PeTable) % 64 == 32);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Line) == 112 && sizeof(PeTable) % 8 == 0);
 
 }  // namespace shmem::profile

@@ -2,11 +2,13 @@
 // oshrun --profile: the counts, bytes and picture of a program whose calls are known.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "tests/support/json.hpp"
 #include "tests/support/pe.hpp"
 
 namespace {
@@ -114,16 +116,21 @@ TEST_P(OshrunProfile, CountsCallsAndBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, OshrunProfile, Values("c", "cxx"), kNameByParameters);
 
+/// A program in the place of ssh, which makes nodes of this machine.
+std::string rsh_in(const TempDir& dir) {
+  std::string path = dir.file("rsh");
+  std::ofstream(path) << "#!/bin/sh\nhost=$1; shift\nexport SHMEM_HOST_ID=$host\nexec sh -c \"$*\"\n";
+  ::chmod(path.c_str(), 0755);
+  return path;
+}
+
 TEST(OshrunProfile, CountsOnSeveralNodes) {
   if (!has_network()) {
     GTEST_SKIP() << kNoNetwork;
   }
   TempDir dir;
   const std::string prefix = dir.file("report");
-  const std::string rsh = dir.file("rsh");
-  std::ofstream(rsh) << "#!/bin/sh\nhost=$1; shift\nexport SHMEM_HOST_ID=$host\nexec sh -c \"$*\"\n";
-  ::chmod(rsh.c_str(), 0755);
-  const auto job = run({oshrun(1, "off", {})[0], "--rsh", rsh, "-H", "kiwi:2,lemon", "--profile=" + prefix,
+  const auto job = run({oshrun(1, "off", {})[0], "--rsh", rsh_in(dir), "-H", "kiwi:2,lemon", "--profile=" + prefix,
                         test_program("counted_c_pes")},
                        {}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
@@ -142,6 +149,68 @@ TEST(OshrunProfile, NamesTheCallsInWhichAJobEnds) {
   expect_counts(text);
   EXPECT_THAT(text, ContainsRegex("PE 0 ended in shmem_barrier_all, in which it had been for [0-9.]+ m?s"));
   EXPECT_THAT(text, Not(HasSubstr("PE 1 ended in")));
+}
+
+/// The calls of a trace by PE and routine.
+std::map<std::pair<int, std::string>, std::vector<Json>> calls_of(const std::string& path) {
+  std::ifstream file(path);
+  std::map<std::pair<int, std::string>, std::vector<Json>> calls;
+  for (const auto& event : Json::parse(file)) {
+    if (event["ph"] == "X") {
+      calls[{event["pid"].get<int>(), event["name"].get<std::string>()}].push_back(event);
+    }
+  }
+  return calls;
+}
+
+void expect_calls_of(int pe, std::map<std::pair<int, std::string>, std::vector<Json>> calls) {
+  EXPECT_GE((calls[{pe, "barrier"}].size()), 2U) << "of libshmem itself";
+  EXPECT_EQ((calls[{pe, "shmem_barrier_all"}].size()), 2U);
+  EXPECT_EQ((calls[{pe, "shmem_signal_wait_until"}].size()), 1U);
+  EXPECT_EQ((calls[{pe, "shmem_double_sum_reduce"}].size()), 1U);
+  EXPECT_EQ((calls[{pe, "shmem_int_atomic_fetch_add"}].size()), 1U);
+  EXPECT_EQ((calls[{pe, "shmem_long_g"}].size()), 1U);
+  ASSERT_EQ((calls[{pe, "shmem_long_put"}].size()), 22U);
+  const Json& put = calls[{pe, "shmem_long_put"}].front();
+  EXPECT_EQ(put["cat"], "put");
+  EXPECT_EQ(put["args"]["bytes"], 24);
+  EXPECT_EQ(put["args"]["pe"], (pe + 1) % kPes);
+  EXPECT_GE(put["dur"], 0.0);
+  // Both clocks are one: libshmem's own barrier is within the call.
+  const Json& call = calls[{pe, "shmem_barrier_all"}].back();
+  const double begin = call["ts"].get<double>();
+  const auto inside = [&](const Json& own) {
+    return own["ts"] >= begin &&
+           own["ts"].get<double>() + own["dur"].get<double>() <= begin + call["dur"].get<double>();
+  };
+  const auto& own = calls[{pe, "barrier"}];
+  EXPECT_TRUE(std::any_of(own.begin(), own.end(), inside));
+}
+
+TEST(OshrunProfile, TracesCallsBesideTheBarriers) {
+  TempDir dir;
+  const std::string trace = dir.file("trace.json");
+  const auto job =
+      run({oshrun(1, "off", {})[0], "--profile=" + dir.file("report"), "-n", "3", test_program("counted_c_pes")},
+          {"SHMEM_TRACE=" + trace}, Seconds{30});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  for (int pe = 0; pe < kPes; ++pe) {
+    expect_calls_of(pe, calls_of(trace));
+  }
+}
+
+TEST(OshrunProfile, TracesCallsOfEachNode) {
+  if (!has_network()) {
+    GTEST_SKIP() << kNoNetwork;
+  }
+  TempDir dir;
+  const std::string trace = dir.file("trace.json");
+  const auto job = run({oshrun(1, "off", {})[0], "--rsh", rsh_in(dir), "-H", "kiwi:2,lemon",
+                        "--profile=" + dir.file("report"), test_program("counted_c_pes")},
+                       {"SHMEM_TRACE=" + trace}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  expect_calls_of(1, calls_of(trace));
+  expect_calls_of(2, calls_of(trace + ".1"));
 }
 
 TEST(OshrunProfile, ProgramsWithoutTheLibraryAreNamed) {
