@@ -18,4 +18,15 @@ inline std::string size_text(std::size_t bytes) {
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
+/// "23.5 GiB": a size that need not be exact.
+inline std::string rounded_size_text(std::size_t bytes) {
+  for (const auto& [shift, unit] : {std::pair{30, " GiB"}, {20, " MiB"}, {10, " KiB"}}) {
+    if (bytes >> shift != 0) {
+      const std::size_t tenths = ((bytes >> (shift - 10)) * 10) >> 10;
+      return std::to_string(tenths / 10) + (tenths % 10 != 0 ? "." + std::to_string(tenths % 10) : "") + unit;
+    }
+  }
+  return size_text(bytes);
+}
+
 }  // namespace base

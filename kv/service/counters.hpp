@@ -15,6 +15,7 @@ struct Counters {
   Count failed_stale{0}, failed_dead{0}, failed_corrupt{0}, failed_other{0};
   // What is added goes here: to earlier versions it is unused, and theirs is 0 there.
   Count failed_timeout{0};
+  Count unreachable{0};  // now
 };
 
 inline void add(Counters::Count& count, std::uint64_t number = 1) {

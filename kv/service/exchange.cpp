@@ -213,6 +213,7 @@ void copy_counters(const Counters& counters, shmemx_exchange_stats_t& stats) {
   stats.failed_other = get(counters.failed_other);
   stats.failed_timeout = get(counters.failed_timeout);
   stats.over_quota = get(counters.over_quota);
+  stats.unreachable = get(counters.unreachable);
 }
 
 }  // namespace

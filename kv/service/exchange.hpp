@@ -119,6 +119,7 @@ class Exchange {
   std::unique_ptr<Transfers> remote_transfers_;  // the others, which may wait long for a member that does not answer
   std::unique_ptr<MetricsServer> metrics_;
   std::atomic<std::uint16_t> metrics_port_{0};  // of that; its thread reads it, too
+  std::atomic<bool> has_warned_of_memory_{false};
 };
 
 }  // namespace shmem::exchange

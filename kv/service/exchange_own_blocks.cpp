@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "base/memfd.hpp"
+#include "base/size_text.hpp"
 #include "kv/service/exchange.hpp"
+#include "shmem/config/log.hpp"
+#include "shmem/memory/memory_limit.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -28,6 +31,19 @@ base::UniqueFd open_for_readers(int fd) {
   return file;
 }
 
+/// Memory is taken as blocks fill it, so that more than there is would be found out hours later.
+void warn_of_memory(const std::string& exchange, std::size_t bytes, std::atomic<bool>& has_warned) {
+  const MemoryLimit limit = memory_limit();
+  if (bytes > limit.bytes && !has_warned.exchange(true, std::memory_order_relaxed)) {
+    log(LogLevel::kWarn,
+        "shmem: exchange %s: %s for blocks is more than the %s, %s: the kernel will end a process before blocks fill "
+        "it; "
+        "ask for less",
+        exchange.c_str(), base::rounded_size_text(bytes).c_str(), limit.source.c_str(),
+        base::rounded_size_text(limit.bytes).c_str());
+  }
+}
+
 }  // namespace
 
 Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
@@ -44,6 +60,7 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
   Region region{.range = {static_cast<std::uint64_t>(memory.offset), memory.bytes}, .made = {}};
   base::UniqueFd file;
   if (make) {
+    warn_of_memory(name_, memory.bytes, has_warned_of_memory_);
     auto made =
         base::create_memfd("shmem-exchange-blocks", memory.bytes, base::MemfdPages::kUsual, base::MemfdSeals::kOpen);
     auto mapped = made ? base::Mapping::share(made->get(), memory.bytes) : Result<base::Mapping>(made.error());

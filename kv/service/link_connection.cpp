@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <system_error>
 
 namespace shmem::exchange {
 
@@ -35,6 +36,7 @@ bool LinkConnection::finish_connecting() {
   int error = 0;
   socklen_t size = sizeof error;
   if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
+    failure = std::make_error_code(static_cast<std::errc>(error)).message();
     return false;
   }
   state = State::kGreeting;

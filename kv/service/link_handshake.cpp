@@ -122,6 +122,8 @@ bool Links::prove(Connection& connection, const Frame& frame) {
     if (Place* const place = find_place(connection)) {
       place->next = Clock::now() + kAfterDecline;
     }
+    note_reached(connection);
+    connection.declined = true;
     connection.send(encode(kLinkDecline, 0, {}));
     return false;
   }
@@ -148,6 +150,7 @@ bool Links::join(Connection& connection, const Frame& frame) {
   }
   connection.member = connection.challenge.who.member;
   connection.state = LinkConnection::State::kLinked;
+  note_reached(connection);
   if (Place* const place = find_place(connection)) {
     place->failures = 0;
     place->was_linked = true;
@@ -247,8 +250,9 @@ void Links::send_members(Connection& connection) {
 }
 
 /// What is wrong with the member at the other end. For a place that the program has named, also said to the program.
-void Links::note_refusal(const Connection& connection, const std::string& why) {
+void Links::note_refusal(Connection& connection, const std::string& why) {
   add(counters_.refused);
+  connection.failure = why;
   const auto place = places_.find(connection.place.text());
   if (!connection.outgoing || place == places_.end() || !place->second.is_seed) {
     return;

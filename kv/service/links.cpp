@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "shmem/bootstrap/strangers.hpp"
+#include "shmem/config/log.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -30,6 +31,8 @@ constexpr std::chrono::milliseconds kFirstRetry{100};
 constexpr std::chrono::milliseconds kLongestRetry{1000};
 /// An address that came from another member is dropped after so many failed attempts to connect.
 constexpr unsigned kMostFailures = 8;
+/// Until a program hears that no member answers at a place that it has named.
+constexpr std::chrono::seconds kSilenceLimit{5};
 /// After an error that would come again at once.
 constexpr std::chrono::milliseconds kLinksPause{200};
 /// Connections that are accepted in a turn.
@@ -111,6 +114,7 @@ void Links::turn() {
   take_orders();
   try_places();
   tell_joined();
+  tell_unreachable();
   std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
                               {.fd = paused_until_ ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
   for (const auto& connection : connections_) {
@@ -140,6 +144,9 @@ int Links::poll_limit() const {
   for (const auto& [text, place] : places_) {
     if (!place.is_busy) {
       consider(place.next);
+    }
+    if (place.is_seed && !place.is_reached && !place.is_told) {
+      consider(place.silent_since + kSilenceLimit);
     }
   }
   for (const auto& connection : connections_) {
@@ -265,7 +272,9 @@ void Links::add_place(const Endpoint& endpoint, Source source) {
   }
   Place& place = places_[text];
   place.endpoint = endpoint;
-  place.is_seed = place.is_seed || source == Source::kProgram;
+  if (source == Source::kProgram && !std::exchange(place.is_seed, true)) {
+    place.silent_since = Clock::now();
+  }
   place.failures = 0;
   if (!place.is_busy) {
     place.next = Clock::now();
@@ -324,6 +333,32 @@ void Links::tell_joined() {
   }
 }
 
+void Links::tell_unreachable() {
+  const auto now = Clock::now();
+  std::uint64_t unreachable = 0;
+  for (auto& [text, place] : places_) {
+    if (!place.is_seed || place.is_reached || now < place.silent_since + kSilenceLimit) {
+      continue;
+    }
+    ++unreachable;
+    if (!std::exchange(place.is_told, true)) {
+      log(LogLevel::kWarn,
+          "shmem: exchange %s: no member has answered at %s for %d s (%s); this member goes on trying. Is one started "
+          "there, and is the port open on the way?",
+          self_.exchange.c_str(), text.c_str(), static_cast<int>(kSilenceLimit.count()),
+          place.why.empty() ? "no answer" : place.why.c_str());
+    }
+  }
+  counters_.unreachable.store(unreachable, std::memory_order_relaxed);
+}
+
+void Links::note_reached(const Connection& connection) {
+  if (Place* const place = find_place(connection)) {
+    place->is_reached = true;
+    place->is_told = false;
+  }
+}
+
 std::size_t Links::count(bool outgoing, bool proved) const {
   return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& one) {
     return !one->dropped && one->outgoing == outgoing && (one->state >= State::kAdmitted) == proved;
@@ -356,6 +391,10 @@ void Links::drop(Connection& connection, std::chrono::milliseconds pause) {
   Place& place = found->second;
   place.is_busy = false;
   place.was_tried = true;
+  if (!connection.declined && std::exchange(place.is_reached, false)) {
+    place.silent_since = Clock::now();
+  }
+  place.why = connection.failure;
   place.failures = connection.state == State::kLinked ? 0 : place.failures + 1;
   if (!place.is_seed && place.failures >= kMostFailures) {
     places_.erase(found);

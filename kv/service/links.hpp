@@ -29,6 +29,7 @@ constexpr std::size_t kMostLinks = 256;
 
 /// What a member tells those at the other ends.
 struct LinkSelf {
+  std::string exchange{};  // its name, for messages
   LinkIdentity who;
   std::uint32_t slots = 0;
   Secret secret{};
@@ -91,6 +92,10 @@ class Links {
     bool was_tried = false;
     unsigned failures = 0;  // in a row
     Clock::time_point next{};
+    bool is_reached = false;  // a member answers there
+    bool is_told = false;     // that none does
+    Clock::time_point silent_since{};
+    std::string why{};  // the last attempt has failed; "": it got no answer
   };
 
   Links(base::UniqueFd listener, const Endpoint& place, base::UniqueFd wake, LinkSelf self, LinkHandlers handlers,
@@ -109,6 +114,8 @@ class Links {
   void make_room();
   void try_places();
   void tell_joined();
+  /// Warns once of a place that the program has named and at which no member has answered for some time.
+  void tell_unreachable();
   void take_orders();
 
   // False: the connection is over.
@@ -125,7 +132,7 @@ class Links {
   [[nodiscard]] std::string mismatch(const LinkIdentity& other) const;
 
   void drop(Connection& connection, std::chrono::milliseconds pause = {});
-  void note_refusal(const Connection& connection, const std::string& why);
+  void note_refusal(Connection& connection, const std::string& why);
   /// Where the address of a member comes from: this program, that member, or another member.
   enum class Source { kProgram, kItself, kOther };
   void add_place(const Endpoint& endpoint, Source source);
@@ -139,6 +146,7 @@ class Links {
   [[nodiscard]] Connection* find_member(std::uint64_t member, bool outgoing) const;
   /// The number of connections in this direction whose other end has proved that it knows the secret, or has not.
   [[nodiscard]] std::size_t count(bool outgoing, bool proved) const;
+  void note_reached(const Connection& connection);
   static std::uint64_t random_number();
 
   const LinkSelf self_;

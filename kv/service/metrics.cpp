@@ -14,6 +14,8 @@ std::string metrics_text(const std::string& exchange, const shmemx_exchange_stat
   MetricsPage page("shmem_exchange", fmt::format("exchange=\"{}\"", exchange));
   page.info("The member that answers", fmt::format("seat=\"{}\",member=\"{:x}\"", stats.seat, stats.id));
   page.gauge("members", "", "Other members of the exchange", stats.members);
+  page.gauge("unreachable_members", "", "Addresses of members that were given and at which none answers",
+             stats.unreachable);
   page.gauge("readers", "", "Members that read from this one", stats.readers);
   page.gauge("blocks", "", "Blocks that this member publishes", stats.blocks);
   page.gauge("block_bytes", "bytes", "Bytes of those blocks", stats.bytes);

@@ -72,7 +72,8 @@ Result<void> RemoteMembers::listen(Endpoint place) {
   if (!secret) {
     return secret.error();
   }
-  LinkSelf self{.who = {.member = settings_.member,
+  LinkSelf self{.exchange = settings_.exchange,
+                .who = {.member = settings_.member,
                         .node = node_number(settings_.host_id),
                         .version = port_->version(),
                         .messages = kRemoteProtocol,

@@ -288,7 +288,8 @@ py::dict to_dict(const shmemx_exchange_stats_t& stats) {
                                                        {"failed_other", stats.failed_other},
                                                        {"over_quota", stats.over_quota},
                                                        {"metrics_port", stats.metrics_port},
-                                                       {"failed_timeout", stats.failed_timeout}};
+                                                       {"failed_timeout", stats.failed_timeout},
+                                                       {"unreachable", stats.unreachable}};
   for (const auto& [name, value] : all) {
     values[name] = value;
   }

@@ -89,6 +89,8 @@ class ExchangeStats(NamedTuple):
     """0: it does not answer requests for metrics."""
     failed_timeout: int
     """Pulls of blocks whose owner, on another node, did not answer in time."""
+    unreachable: int
+    """Addresses given to :meth:`Exchange.connect` at which no member has answered for 5 seconds, now."""
 
 
 class Region:

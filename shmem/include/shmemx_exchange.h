@@ -328,7 +328,8 @@ typedef struct shmemx_exchange_stats_t {
   uint64_t over_quota;     /* leases, and transfers, that a quota refused */
   uint64_t metrics_port;   /* 0: none */
   uint64_t failed_timeout; /* as failed_stale: the owner, on another node, did not answer in time */
-  uint64_t reserved[3];
+  uint64_t unreachable;    /* addresses given to connect at which no member has answered for 5 s, now */
+  uint64_t reserved[2];
 } shmemx_exchange_stats_t;
 
 /* Fills all of `stats`. The numbers are not of one moment. -EINVAL: NULL. */

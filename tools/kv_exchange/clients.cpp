@@ -2,11 +2,14 @@
 // put, get, list, stats: commands that join the exchange for a moment.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <thread>
 
@@ -49,6 +52,45 @@ std::string printable(const std::string& key) {
     text += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return text;
+}
+
+std::string user_name() {
+  const passwd* const user = ::getpwuid(::geteuid());  // NOLINT(concurrency-mt-unsafe): before there are threads
+  return user != nullptr ? user->pw_name : std::to_string(::geteuid());
+}
+
+/// "user me, network namespace 4026531840, SHMEM_HOST_ID=a": what members of one node have in common.
+std::string here_text() {
+  struct stat network {};
+  const bool known = ::stat("/proc/self/ns/net", &network) == 0;
+  const char* const host = std::getenv("SHMEM_HOST_ID");
+  return fmt::format("user {}, network namespace {}, {}", user_name(), known ? std::to_string(network.st_ino) : "?",
+                     host != nullptr ? fmt::format("SHMEM_HOST_ID={}", host) : "no SHMEM_HOST_ID");
+}
+
+/// An Error that says where nobody was looked for and found.
+Error nobody(const Options& options) {
+  std::string text =
+      fmt::format("exchange {} has no members here ({}); members on one node see each other if these are the same",
+                  options.exchange, here_text());
+  if (!options.members.empty()) {
+    text += fmt::format(". None answers at {}", fmt::join(options.members, ", "));
+  }
+  return fail(std::errc::no_such_process,
+              fmt::format("{}. To start one: kv_exchange serve {}", text, options.exchange));
+}
+
+Error no_block(const Options& options, std::size_t members) {
+  return fail(std::errc::no_such_file_or_directory,
+              fmt::format("no block {}: {} of exchange {} {} it; kv_exchange list {} shows what there is",
+                          printable(options.key), members == 1 ? "the other member" : "none of the other members",
+                          options.exchange, members == 1 ? "does not have" : "has", options.exchange));
+}
+
+/// The other members, at least one.
+Result<std::vector<shmemx_exchange_member_t>> others_in(Member& member, const Options& options) {
+  auto others = member.others();
+  return others.empty() ? nobody(options) : Result<std::vector<shmemx_exchange_member_t>>(std::move(others));
 }
 
 }  // namespace
@@ -102,6 +144,9 @@ Result<void> put(const Options& options) {
     return published;
   }
   const std::uint64_t digest = digest_of(*bytes);
+  if (options.limit > 0 && member->others().empty()) {
+    std::fprintf(stderr, "kv_exchange: waiting for up to %g s: %s\n", options.limit, nobody(options).text.c_str());
+  }
   const auto deadline = Clock::now() + std::chrono::duration<double>(options.limit);
   while (!member->has(options.key, digest)) {
     if (Clock::now() >= deadline) {
@@ -121,7 +166,10 @@ Result<void> get(const Options& options) {
   }
   const auto block = member->find(options.key);
   if (!block) {
-    return block.error();
+    const auto others = others_in(*member, options);
+    return !others                                                      ? others.error()
+           : block.error().code != std::errc::no_such_file_or_directory ? block.error()
+                                                                        : no_block(options, others->size());
   }
   if (block->bytes > options.most) {  // which any member can claim
     return fail(std::errc::file_too_large,
@@ -146,8 +194,12 @@ Result<void> list(const Options& options) {
   if (!member) {
     return member.error();
   }
+  const auto others = others_in(*member, options);
+  if (!others) {
+    return others.error();
+  }
   say("{:>4} {:>12} {:>16} {}\n", "seat", "bytes", "layout", "key");
-  for (const auto& other : member->others()) {
+  for (const auto& other : *others) {
     for (const auto& listed : member->list(other.seat)) {
       say("{:>4} {:>12} {:>16x} {}\n", other.seat, listed.block.bytes, listed.block.layout, printable(listed.key));
     }
@@ -160,8 +212,12 @@ Result<void> stats(const Options& options) {
   if (!member) {
     return member.error();
   }
+  const auto others = others_in(*member, options);
+  if (!others) {
+    return others.error();
+  }
   say("{:>4} {:>10} {:>10} {:>10} {:>16} {:>16}\n", "seat", "pid", "blocks", "of", "bytes", "id");
-  for (const auto& other : member->others()) {
+  for (const auto& other : *others) {
     say("{:>4} {:>10} {:>10} {:>10} {:>16} {:>16x}\n", other.seat, other.pid, other.blocks, other.most_blocks,
         other.bytes, other.id);
   }

@@ -151,8 +151,8 @@ Result<void> serve(const Options& options) {
   }
   const auto stats = server->stats();
   const std::string address = server->address();
-  say("kv_exchange: serving {} blocks on seat {} of {}{}\n", server->blocks(), stats.seat, options.exchange,
-      address.empty() ? "" : ", at " + address);
+  say("kv_exchange: serving {} block{} on seat {} of {}{}\n", server->blocks(), server->blocks() == 1 ? "" : "s",
+      stats.seat, options.exchange, address.empty() ? "" : ", at " + address);
   if (stats.metrics_port != 0) {
     say("kv_exchange: metrics: /metrics on port {}\n", stats.metrics_port);
   }

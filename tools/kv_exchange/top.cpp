@@ -70,11 +70,12 @@ class View {
     std::string text = live_ ? "\033[H\033[2J" : "";
     const auto remote =
         std::count_if(now.members.begin(), now.members.end(), [](const auto& member) { return !member.second.stats; });
-    text += fmt::format("{}: {} members{}, rates of {:.1f} s\n", exchange_, now.members.size(),
+    text += fmt::format("{}: {} member{}{}, rates of {:.1f} s\n", exchange_, now.members.size(),
+                        now.members.size() == 1 ? "" : "s",
                         remote > 0 ? fmt::format(", {} of them on other nodes", remote) : "", seconds);
-    text +=
-        coloured("1", fmt::format("{:>4} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>8} {:>8}\n", "seat", "pid",
-                                  "blocks", "MiB", "pulled/s", "MB/s", "found/s", "missed/s", "failed/s", "failed"));
+    text += coloured(
+        "1", fmt::format("{:>4} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8}\n", "seat", "pid",
+                         "blocks", "MiB", "pulled/s", "MB/s", "found/s", "missed/s", "failed/s", "failed", "silent"));
     std::vector<Seen> rows;
     for (const auto& [id, seen] : now.members) {
       rows.push_back(seen);
@@ -85,8 +86,9 @@ class View {
       text += start_of_row(seen.member);
       // An id means a member, until someone else takes it.
       const auto& past = had != before.members.end() && had->second.stats ? had->second.stats : seen.stats;
-      text += seen.stats ? rates(*past, *seen.stats, seconds)
-                         : fmt::format("{:>10} {:>9} {:>9} {:>9} {:>8} {:>8}\n", "-", "-", "-", "-", "-", "-");
+      text += seen.stats
+                  ? rates(*past, *seen.stats, seconds)
+                  : fmt::format("{:>10} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8}\n", "-", "-", "-", "-", "-", "-", "-");
     }
     say("{}", text);
     std::fflush(stdout);
@@ -113,7 +115,9 @@ class View {
                     rate(before.pulled_bytes, stats.pulled_bytes) / 1e6, rate(before.found, stats.found),
                     rate(before.missed, stats.missed));
     const std::string last = fmt::format("{:>8.0f} {:>8}", failures, failed(stats));
-    return text + (failures > 0 ? coloured("31", last) : last) + "\n";
+    const std::string silent = fmt::format(" {:>8}", stats.unreachable);
+    return text + (failures > 0 ? coloured("31", last) : last) +
+           (stats.unreachable > 0 ? coloured("31", silent) : silent) + "\n";
   }
 
   const std::string exchange_;

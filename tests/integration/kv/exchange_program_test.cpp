@@ -51,14 +51,14 @@ class KvExchange : public testing::Test {
 TEST_F(KvExchange, ServesFiles) {
   const std::string file = write("a", std::string(100'000, 'a') + "end");
   const auto server = serve({file});
-  EXPECT_THAT(server->output(), HasSubstr("serving 1 blocks on seat 0 of " + name_));
+  EXPECT_THAT(server->output(), HasSubstr("serving 1 block on seat 0 of " + name_));
   EXPECT_EQ(run({"get", name_, file, dir_.file("copy")}).exit.code, 0);
   EXPECT_EQ(read(dir_.file("copy")), read(file));
   server->signal(SIGTERM);
   EXPECT_EQ(server->wait(Seconds{20})->code, 0);
   const auto gone = run({"get", name_, file});
   EXPECT_EQ(gone.exit.code, 1);
-  EXPECT_THAT(gone.output, HasSubstr("kv_exchange: cannot find " + file + ": No such file or directory"));
+  EXPECT_THAT(gone.output, HasSubstr("kv_exchange: exchange " + name_ + " has no members here (user "));
 }
 
 TEST_F(KvExchange, PullsNoMoreThanItShall) {
@@ -171,11 +171,11 @@ TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
   EXPECT_THAT(here({"stats", name_}).output, HasSubstr(" " + std::to_string(server.pid()) + " "));
   const auto top = here({"top", name_, "--interval", "0.05", "--rounds", "1"});
   EXPECT_EQ(top.exit.code, 0) << top.output;
-  EXPECT_THAT(top.output, HasSubstr(name_ + ": 1 members, 1 of them on other nodes, rates of "));
+  EXPECT_THAT(top.output, HasSubstr(name_ + ": 1 member, 1 of them on other nodes, rates of "));
   const std::string pid = std::to_string(server.pid());
   EXPECT_THAT(top.output,
               HasSubstr("\n  64 " + std::string(8 - pid.size(), ' ') + pid +
-                        "         2       0.3          -         -         -         -        -        -\n"));
+                        "         2       0.3          -         -         -         -        -        -        -\n"));
   const auto ping = here({"ping", name_});
   EXPECT_EQ(ping.exit.code, 0) << ping.output;
   EXPECT_THAT(ping.output, HasSubstr(name_ + ": 0 members on this node and 1 on others have answered; joined in "));
@@ -225,6 +225,25 @@ TEST_F(KvExchange, TellsWhatIsWrong) {
   EXPECT_THAT(run({"stats", "a/b"}).output, HasSubstr("1 to 48 letters, digits"));
   EXPECT_EQ(run({"get", name_}).exit.code, 2);
   EXPECT_EQ(run({}).exit.code, 2);
+}
+
+TEST_F(KvExchange, TellsThatAnExchangeHasNoMembersHere) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"get", name_, "key"}, {"list", name_}, {"stats", name_}}) {
+    const auto empty = test_support::run(command(words), {"SHMEM_HOST_ID=elsewhere"});
+    EXPECT_EQ(empty.exit.code, 1) << words[0];
+    EXPECT_THAT(empty.output, testing::MatchesRegex("kv_exchange: exchange " + name_ +
+                                                    " has no members here \\(user [^ ,]+, network namespace [0-9]+, "
+                                                    "SHMEM_HOST_ID=elsewhere\\); .*kv_exchange serve " +
+                                                    name_ + "\n"));
+  }
+  EXPECT_THAT(run({"put", name_, "key", write("a", "a"), "--limit", "0.1"}).output,
+              HasSubstr("kv_exchange: waiting for up to 0.1 s: exchange " + name_ + " has no members here"));
+  if (KV_WITH_UCX) {
+    const auto silent = test_support::run(
+        command({"get", name_, "key", "--member", "127.0.0.1:9", "--listen", "127.0.0.1:0"}), {"SHMEM_UID_SECRET=s"});
+    EXPECT_THAT(silent.output, HasSubstr(". None answers at 127.0.0.1:9. "));
+  }
 }
 
 TEST_F(KvExchange, ServesMetrics) {

@@ -2,10 +2,12 @@
 // The calls of shmemx_exchange.h, between members of one process.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <shmemx.h>
 #include <sys/mman.h>
 
 #include <thread>
 
+#include "shmem/memory/memory_limit.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace {
@@ -197,6 +199,28 @@ TEST(ExchangeCalls, AReaderHasAQuotaOfLeases) {
   EXPECT_EQ(reader.release(first), 0);
   EXPECT_NE(reader.find("c", 0, 1000).lease, 0U);
   EXPECT_EQ(reader.stats().over_quota, 1U);
+}
+
+std::vector<std::string> memory_warnings;
+
+void keep_memory_warning(int /*level*/, const char* text) {
+  memory_warnings.emplace_back(text);
+}
+
+TEST(ExchangeCalls, WarnsOnceOfMemoryThatTheMachineDoesNotHave) {
+  shmemx_set_logger(keep_memory_warning);
+  Member owner(exchange_name(70));
+  const std::size_t most = shmem::memory_limit().bytes / 4096 * 4096;
+  owner.make_memory(4096);
+  EXPECT_EQ(memory_warnings.size(), 0U);
+  for (int i = 0; i < 2; ++i) {
+    owner.make_memory(most + 4096);
+  }
+  shmemx_set_logger(nullptr);
+  ASSERT_EQ(memory_warnings.size(), 1U);
+  EXPECT_THAT(memory_warnings[0],
+              testing::AllOf(HasSubstr(exchange_name(70)), HasSubstr("iB for blocks is more than the "),
+                             HasSubstr("ask for less")));
 }
 
 TEST(ExchangeCalls, AnOwnerOverItsQuotaGivesWayToAnotherOne) {

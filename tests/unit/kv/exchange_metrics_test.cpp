@@ -48,6 +48,7 @@ TEST(ExchangeMetrics, ThePageFollowsTheRulesOfOpenMetrics) {
   stats.pulled_bytes = UINT64_MAX;
   stats.failed_corrupt = 3;
   stats.failed_timeout = 4;
+  stats.unreachable = 2;
   CallTimes times;
   times.pull.add(std::chrono::nanoseconds(400));
   times.pull.add(std::chrono::milliseconds(1));
@@ -60,6 +61,7 @@ TEST(ExchangeMetrics, ThePageFollowsTheRulesOfOpenMetrics) {
   EXPECT_EQ(metrics.value("shmem_exchange_failed_blocks_total{cause=\"corrupt\"}"), 3);
   EXPECT_EQ(metrics.value("shmem_exchange_failed_blocks_total{cause=\"timeout\"}"), 4);
   EXPECT_EQ(metrics.value("shmem_exchange_failed_blocks_total{cause=\"other\"}"), 0);
+  EXPECT_EQ(metrics.value("shmem_exchange_unreachable_members"), 2);
   EXPECT_EQ(metrics.value("shmem_exchange_pull_seconds_bucket{le=\"2.5e-07\"}"), 0);
   EXPECT_EQ(metrics.value("shmem_exchange_pull_seconds_bucket{le=\"5e-07\"}"), 1);
   EXPECT_EQ(metrics.value("shmem_exchange_pull_seconds_bucket{le=\"0.001024\"}"), 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a member on another node can do to the table of places at which a member looks for others, and a program between
 // two members to their link. Needs no UCX.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 
 #include "kv/service/links.hpp"
 #include "kv/service/remote_messages.hpp"
+#include "shmem/config/log.hpp"
 #include "tests/support/relay.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 #include "tests/unit/kv/frame_socket.hpp"
@@ -44,8 +46,9 @@ std::vector<std::byte> address_of(std::uint64_t id) {
 /// The links of a member.
 class Node {
  public:
-  explicit Node(std::uint64_t id) : place_(*shmem::parse_endpoint("127.0.0.1:0")) {
-    LinkSelf self{.who = identity_of(id), .slots = 8, .secret = secret(), .address = address_of(id)};
+  explicit Node(std::uint64_t id, const Endpoint& place = *shmem::parse_endpoint("127.0.0.1:0")) : place_(place) {
+    LinkSelf self{
+        .exchange = "places", .who = identity_of(id), .slots = 8, .secret = secret(), .address = address_of(id)};
     const std::lock_guard opening(mutex_);
     links_ = *Links::open(place_, std::move(self),
                           {.reader_came =
@@ -78,6 +81,7 @@ class Node {
     return false;
   }
   void look_at(const Endpoint& place) { static_cast<void>(links_->connect({place}, kLong)); }
+  [[nodiscard]] std::uint64_t unreachable() const { return counters_.unreachable.load(); }
   /// All that have been linked.
   [[nodiscard]] std::vector<LinkedOwner> owners() const {
     const std::lock_guard lock(mutex_);
@@ -231,6 +235,42 @@ TEST(ExchangeLinks, AProgramBetweenTwoMembersCanOnlyPassOnWhatTheySay) {
       EXPECT_TRUE(offset < side.proved_from || !changed.is_linked());
     }
   }
+}
+
+std::mutex warnings_mutex;
+std::vector<std::string> warnings;
+
+void keep_warning(int /*level*/, const char* text) {
+  const std::lock_guard lock(warnings_mutex);
+  warnings.emplace_back(text);
+}
+
+bool becomes(const Node& node, std::uint64_t unreachable) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+  while (node.unreachable() != unreachable && std::chrono::steady_clock::now() < deadline) {
+    ::usleep(1000);
+  }
+  return node.unreachable() == unreachable;
+}
+
+TEST(ExchangeSilentPlaces, AreToldOnce) {
+  shmem::set_log_handler(keep_warning);
+  Endpoint place = *shmem::parse_endpoint("127.0.0.1:0");
+  { const auto port = *shmem::listen_at(place); }
+  Node node(1);
+  node.look_at(place);
+  EXPECT_EQ(node.unreachable(), 0U) << "not at once";
+  EXPECT_TRUE(becomes(node, 1));
+  {
+    Node other(2, place);
+    EXPECT_TRUE(becomes(node, 0)) << "a member has been started there";
+  }
+  EXPECT_TRUE(becomes(node, 1)) << "it has ended";
+  shmem::set_log_handler(nullptr);
+  const std::lock_guard lock(warnings_mutex);
+  ASSERT_EQ(warnings.size(), 2U) << "one for each time";
+  EXPECT_THAT(warnings[0], testing::StartsWith("shmem: exchange places: no member has answered at " + place.text() +
+                                               " for 5 s (Connection refused)"));
 }
 
 }  // namespace
