@@ -396,7 +396,7 @@ void Job::look_for_abort() {
   const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
   if (by_pe && ended->reason.starts_with(name_of(ended->pe))) {  // it has announced its exit
     failed_ = failed_.value_or(ended->pe);
-    cause_ = Cause{ended->pe, ended->reason};
+    cause_ = Cause{ended->pe, full_name_of(ended->pe) + ended->reason.substr(name_of(ended->pe).size())};
   } else if (ended->status != 0) {
     cause_ =
         Cause{by_pe ? std::optional(ended->pe) : std::nullopt,

@@ -31,9 +31,20 @@ bool has_other_threads() {
   return error || std::distance(begin(tasks), end(tasks)) > 1;
 }
 
-/// A wait's failure without the reason for the end of the job, which another process prints.
+/// "shmem: PE 3: ...", which PE 3 has printed, or oshrun for it; not "PE 3 (pid 7) was killed ...".
+bool is_message_of_pe(std::string_view reason) {
+  constexpr std::string_view kStart = "shmem: PE ";
+  if (!reason.starts_with(kStart)) {
+    return false;
+  }
+  reason.remove_prefix(kStart.size());
+  const auto end = reason.find_first_not_of("0123456789");
+  return end != 0 && end != std::string_view::npos && reason[end] == ':';
+}
+
+/// A wait's failure without the reason for the end of the job if another process prints that.
 std::string without_reason(const std::string& text, const std::string& reason) {
-  const auto place = reason.empty() ? std::string::npos : text.find(": " + reason);
+  const auto place = is_message_of_pe(reason) ? text.find(": " + reason) : std::string::npos;
   return place == std::string::npos ? text : text.substr(0, place) + text.substr(place + 2 + reason.size());
 }
 

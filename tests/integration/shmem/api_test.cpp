@@ -64,7 +64,7 @@ TEST_P(Mistakes, EndTheJobWithAMessageThatNamesThem) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, Mistakes,
-    Values(Mistake{"before-init", "PE 1: shmem_barrier_all was called before shmem_init"},
+    Values(Mistake{"before-init", ": shmem_barrier_all was called before shmem_init"},
            Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
            Mistake{"forked", "shmem_barrier_all was called in a process that PE 1 has forked: that is no PE"},
            Mistake{"vanish", "cannot complete: a PE has ended; it waited for PE 1 (pid "},
