@@ -168,7 +168,9 @@ Result<unsigned> take_pair(std::string_view pair, unsigned allowed, TimedInjecti
     return failure(fmt::format("it takes {}, each as NAME=VALUE, and not \"{}\"", names_of(allowed), pair));
   }
   if (!assign(result, known->key, pair.substr(equals + 1))) {
-    return failure(fmt::format("\"{}\" has an invalid value (a number; a time such as 1.5us)", pair));
+    const bool lacks_unit = (known->key & (kTime | kSpread | kAt)) != 0 && parse_number(pair.substr(equals + 1));
+    return failure(lacks_unit ? fmt::format("\"{}\" has no unit: write {}us, or ns, ms or s", pair, pair)
+                              : fmt::format("\"{}\" has an invalid value (a number; a time such as 1.5us)", pair));
   }
   return known->key;
 }

@@ -155,6 +155,9 @@ ParsedArguments parse_arguments(int argc, const char* const* argv) {
   app.formatter(std::make_shared<base::OptionHelp>());
   Arguments arguments;
   Written written;
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return "gba-fake-device: " + CLI::FailureMessage::simple(failed, error);
+  });
   declare(app, written, arguments);
   try {
     app.parse(argc, argv);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "shmem/barrier/trace.hpp"
 
@@ -17,14 +18,19 @@ std::uint64_t now() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
 }
 
-/// "12.3 us"
-std::string microseconds(std::uint64_t nanoseconds) {
+/// "12.3 us", "12.3 ms" from 10 ms on, "12.3 s" from 10 s on.
+std::string time_text(std::uint64_t nanoseconds) {
+  for (const auto& [unit, name] : {std::pair{std::uint64_t{1'000'000'000}, "s"}, {std::uint64_t{1'000'000}, "ms"}}) {
+    if (nanoseconds >= 10 * unit) {
+      return fmt::format("{}.{} {}", nanoseconds / unit, nanoseconds % unit / (unit / 10), name);
+    }
+  }
   const std::uint64_t tenths = nanoseconds / 100;
   return fmt::format("{}.{} us", tenths / 10, tenths % 10);
 }
 
 std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uint64_t longest) {
-  return fmt::format("{} on average, {} at most", microseconds(sum / count), microseconds(longest));
+  return fmt::format("{} on average, {} at most", time_text(sum / count), time_text(longest));
 }
 
 /// Teams of up to this size have their counts from the start, so that no barrier allocates them. A larger one allocates

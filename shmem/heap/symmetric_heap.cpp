@@ -385,8 +385,9 @@ Error SymmetricHeap::disagreement(const HeapCall& mine) const {
     return {std::errc::invalid_argument,
             self() + "the PEs do not make the same call on the symmetric heap, so nothing was done: " + list(parties)};
   }
-  return {std::errc::state_not_recoverable,
-          self() + to_string(mine) + " is collective, but not all PEs are in it: " + list(parties)};
+  const std::string call = to_string(mine);
+  return {std::errc::state_not_recoverable, self() + call + (call.ends_with(')') ? "" : ",") +
+                                                " is collective, but not all PEs are in it: " + list(parties)};
 }
 
 std::optional<HeapBlock> SymmetricHeap::inside_block(const HeapCall& call) const {

@@ -76,7 +76,9 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
   if (refusal != 0) {
     return fail_errno(refusal, "cannot run " + name);
   }
-  return fail(std::errc::no_such_file_or_directory, "cannot run " + name + ": no such program in PATH");
+  const bool is_here = execution_error("./" + name, folder) == 0;
+  return fail(std::errc::no_such_file_or_directory,
+              "cannot run " + name + ": no such program in PATH" + (is_here ? "; is ./" + name + " meant?" : ""));
 }
 
 std::string own_folder() {

@@ -31,7 +31,7 @@ Result<Offered> offer_file(std::size_t bytes, std::size_t total, HugePages pages
   if (bytes > limit.bytes) {
     return fail(std::errc::not_enough_memory,
                 fmt::format("{} of symmetric memory is more than the {}, {}; ask for less", base::size_text(bytes),
-                            limit.source, base::size_text(limit.bytes)));
+                            limit.source, base::rounded_size_text(limit.bytes)));
   }
   auto file = create_heap_file(total, pages);
   if (!file) {

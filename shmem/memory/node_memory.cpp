@@ -80,7 +80,8 @@ Result<void> check_size(const Shares& shares, int pes) {
   const MemoryLimit limit = memory_limit();
   if (heap_size > limit.bytes) {
     return fail(std::errc::not_enough_memory, heap_text(heap_size) + " is more than the " + limit.source + ", " +
-                                                  base::size_text(limit.bytes) + "; set SHMEM_SYMMETRIC_SIZE to less");
+                                                  base::rounded_size_text(limit.bytes) +
+                                                  "; set SHMEM_SYMMETRIC_SIZE to less");
   }
   const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(pes);
   if (heap_size + kHeapAlignment + kMetadataSize + kBoardShare + shares.globals_size > most) {

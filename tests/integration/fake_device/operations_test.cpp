@@ -289,6 +289,14 @@ TEST_F(JsonDevice, LogsOneObjectPerLine) {
   EXPECT_TRUE(counted) << device().output();
 }
 
+TEST(CommandLine, SaysWhichUnitATimeLacks) {
+  const auto program = test_support::program("gba-fake-device");
+  const auto wrong =
+      test_support::run({program, "--socket", "@x", "--fault", "latency:time=2"}, {}, test_support::Seconds(20)).output;
+  EXPECT_THAT(wrong, ::testing::StartsWith("gba-fake-device: --fault: "));
+  EXPECT_THAT(wrong, ::testing::HasSubstr("\"time=2\" has no unit: write time=2us, or ns, ms or s"));
+}
+
 TEST(Manual, NamesEveryOptionAndEveryFaultAndNoOther) {
   const auto program = test_support::program("gba-fake-device");
   const auto help = test_support::run({program, "--help"}, {}, test_support::Seconds(20)).output;

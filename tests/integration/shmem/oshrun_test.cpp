@@ -250,6 +250,12 @@ TEST(Oshrun, NamesProgramsThatItCannotRun) {
   EXPECT_EQ(refused.output, "oshrun: cannot run /etc/passwd: Permission denied\n");
 }
 
+TEST(Oshrun, AsksForTheFolderOfAProgramThatIsHere) {
+  const TempDir dir;
+  const auto outcome = in_shell("cd \"$1\" && echo >hello && chmod +x hello && \"$0\" -n 2 hello", {dir.path()});
+  EXPECT_EQ(outcome.output, "oshrun: cannot run hello: no such program in PATH; is ./hello meant?\n");
+}
+
 TEST(Oshrun, SaysWhenAnInterpreterIsMissing) {
   const TempDir dir;
   const std::string script = dir.file("script");
