@@ -97,6 +97,7 @@ using Word = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_
 template <typename Step, typename T, typename... Arguments>
 [[gnu::noinline]] T apply_elsewhere(const Runtime& runtime, const char* call, int pe, T* mine, Arguments... arguments) {
   const Peer peer(Target{runtime, call, pe});
+  peer.count(shmem::CallKind::kAtomic, sizeof(T));
   shmem::api::check_aligned(runtime, call, mine);
   if (peer.is_remote()) {
     return Step::apply_remote(peer, mine, arguments...);

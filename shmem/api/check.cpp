@@ -50,6 +50,17 @@ void announce_team_call(const Runtime& runtime, const Team& team, const char* ca
   runtime.checker()->announce(set_of(team), std::string(call) + "()");
 }
 
+void watch_members_call(const Members& members, const char* call, const CheckedBuffers& buffers,
+                        std::initializer_list<CheckedArgument> arguments) {
+  const Runtime& runtime = running(call);
+  if (CallCounts* const counts = runtime.counts(); counts != nullptr) {
+    counts->add(CallKind::kCollective, buffers.source.bytes);
+  }
+  if (runtime.checker() != nullptr) {
+    check_members_call(members, call, &buffers, arguments);
+  }
+}
+
 void check_members_call(const Members& members, const char* call, const CheckedBuffers* buffers,
                         std::initializer_list<CheckedArgument> arguments) {
   const Runtime& runtime = running(call);

@@ -23,14 +23,17 @@ struct CheckedBuffers {
 void check_team_call(const Runtime& runtime, const Team& team, const char* call, const std::string& arguments = "");
 void check_members_call(const Members& members, const char* call, const CheckedBuffers* buffers,
                         std::initializer_list<CheckedArgument> arguments);
+/// With SHMEM_INFO counts the call, with SHMEM_DEBUG checks it.
+void watch_members_call(const Members& members, const char* call, const CheckedBuffers& buffers,
+                        std::initializer_list<CheckedArgument> arguments);
 /// For a call that is collective, but does not wait.
 void announce_team_call(const Runtime& runtime, const Team& team, const char* call);
 
 /// Before a collective of a team or an active set, once its buffers are known to be symmetric.
 inline void check_call(const Members& members, const char* call, const CheckedBuffers& buffers,
                        std::initializer_list<CheckedArgument> arguments) {
-  if (Runtime::current()->checker() != nullptr) [[unlikely]] {
-    check_members_call(members, call, &buffers, arguments);
+  if (Runtime::current()->watches_calls()) [[unlikely]] {
+    watch_members_call(members, call, buffers, arguments);
   }
 }
 /// The same without arguments.

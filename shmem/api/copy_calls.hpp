@@ -44,6 +44,7 @@ template <Done When>
 [[gnu::noinline]] void put_many(const Runtime& runtime, const char* call, int pe, void* dest, const void* source,
                                 std::size_t bytes) {
   const Peer peer(Target{runtime, call, pe});
+  peer.count(CallKind::kPut, bytes);
   if (peer.is_remote()) {
     remote_put(peer, dest, source, bytes, When);
   } else if (bytes != 0) {
@@ -61,6 +62,7 @@ template <Done When>
 [[gnu::noinline]] void get_many(const Runtime& runtime, const char* call, int pe, void* dest, const void* source,
                                 std::size_t bytes) {
   const Peer peer(Target{runtime, call, pe});
+  peer.count(CallKind::kGet, bytes);
   if (peer.is_remote()) {
     remote_get(peer, dest, source, bytes, When);
   } else if (bytes != 0) {
@@ -137,6 +139,7 @@ template <typename T>
 template <typename T>
 [[gnu::noinline]] inline void put_elsewhere(const Runtime& runtime, const char* call, int pe, T* dest, T value) {
   const Peer peer(Target{runtime, call, pe});
+  peer.count(CallKind::kPut, sizeof value);
   if (peer.is_remote()) {
     remote_put(peer, dest, &value, sizeof value);
     return;
@@ -152,6 +155,7 @@ template <typename T>
 template <typename T>
 [[gnu::noinline]] T get_elsewhere(const Runtime& runtime, const char* call, int pe, const T* source) {
   const Peer peer(Target{runtime, call, pe});
+  peer.count(CallKind::kGet, sizeof(T));
   if (peer.is_remote()) {
     T value;
     remote_get(peer, &value, source, sizeof value);
@@ -244,6 +248,7 @@ void block_put(const Target& target, void* dest, const void* source, std::ptrdif
                std::size_t bsize, std::size_t nblocks) {
   const Peer peer(target);
   const Blocks blocks = blocks_of(target, dst, sst, bsize, nblocks, Size);
+  peer.count(CallKind::kPut, blocks.count * blocks.block);
   if (blocks.count != 0 && blocks.block != 0) {
     peer.check_own(source, extent(blocks.from_step, blocks));
     if (peer.is_remote()) {
@@ -265,6 +270,7 @@ void block_get(const Target& target, void* dest, const void* source, std::ptrdif
                std::size_t bsize, std::size_t nblocks) {
   const Peer peer(target);
   const Blocks blocks = blocks_of(target, dst, sst, bsize, nblocks, Size);
+  peer.count(CallKind::kGet, blocks.count * blocks.block);
   if (blocks.count != 0 && blocks.block != 0) {
     peer.check_own(dest, extent(blocks.to_step, blocks));
     if (peer.is_remote()) {

@@ -17,7 +17,8 @@ struct Target {
   const char* call;
   int pe;
 
-  /// `bytes` at `mine` are in the symmetric heap, and all PEs are on this node. Always false with SHMEM_DEBUG.
+  /// `bytes` at `mine` are in the symmetric heap, and all PEs are on this node. Always false with SHMEM_DEBUG
+  /// and SHMEM_INFO.
   [[nodiscard, gnu::always_inline]] static bool in_heap(const void* mine, std::size_t bytes) {
     const std::uintptr_t offset = heap_offset(mine);
     return offset < Runtime::reach().unchecked_heap && bytes <= Runtime::reach().unchecked_heap - offset;
@@ -28,6 +29,13 @@ struct Target {
   }
   /// As wake_parked. REQUIRES: in_heap.
   [[gnu::always_inline]] void wake() const { wake_here(pe); }
+
+  /// With SHMEM_INFO: where no address is in_heap(), so that the shortest path counts nothing.
+  [[gnu::always_inline]] void count(CallKind kind, std::size_t bytes) const {
+    if (CallCounts* const counts = runtime.counts(); counts != nullptr) [[unlikely]] {
+      counts->add(kind, bytes);
+    }
+  }
 
   /// With SHMEM_DEBUG: ends the job if `local` cannot be a buffer of this PE.
   [[gnu::always_inline]] void check_own(const void* local, std::size_t bytes) const {

@@ -74,6 +74,7 @@ void put_signal(const Target& target, void* dest, const void* source, std::size_
   check_op(target, sig_op);  // before any data is copied
   const Peer peer(target);
   const std::size_t bytes = api::bytes_of(peer, nelems, Size);
+  peer.count(shmem::CallKind::kPut, bytes);
   if (peer.is_remote()) {
     api::remote_put(peer, dest, source, bytes, Reusable);
   } else if (bytes != 0) {

@@ -229,12 +229,12 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number, 0 or more",
      set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",
-      "a barrier or a wait for a word that takes longer fails; 0: no limit",
+      "seconds after which a barrier or a wait for a word fails; 0: no limit",
       "It aborts the job (in a kernel: returns an error from the launch) and names the missing PEs."},
      "a number of seconds, 0 or more",
      set_seconds<&Options::barrier_timeout>},
     {{"SHMEM_BARRIER_WARN", nullptr, "seconds", "30",
-      "a barrier, or a wait for another node, that takes longer names the missing PEs, and again after each "
+      "seconds after which a barrier, or a wait for another node, names the missing PEs, and again after each "
       "further twice that time; 0: never",
       "The line has the team, number and algorithm, and process and host of each missing PE. A wait for a word "
       "or a lock prints the call, the word's address, its value and the comparison."},
@@ -257,7 +257,7 @@ constexpr auto kTable = std::to_array<Entry>({
       "auto: by what started the process."},
      "auto, local, uid, pmix or mpi",
      set_bootstrap},
-    {{"SHMEM_BOOTSTRAP_TIMEOUT", nullptr, "seconds", "120", "how long a PE waits for the others at start"},
+    {{"SHMEM_BOOTSTRAP_TIMEOUT", nullptr, "seconds", "120", "seconds that a PE waits for the others at start"},
      "a number of seconds above 0",
      set_bootstrap_timeout},
     {{"SHMEM_UID_SESSION_ID", nullptr, "address", "",
@@ -296,7 +296,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "any or rdma",
      set_network_require},
     {{"SHMEM_NETWORK_TIMEOUT", nullptr, "seconds", "0",
-      "a wait for a PE on another node that takes longer fails; 0: SHMEM_BARRIER_TIMEOUT counts",
+      "seconds after which a wait for a PE on another node fails; 0: SHMEM_BARRIER_TIMEOUT counts",
       "It aborts the job and names the PE."},
      "a number of seconds, 0 or more",
      set_seconds<&Options::network_timeout>},
@@ -314,8 +314,9 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number from 0",
      set_number<&Options::cycle_prof_pe, 0>},
     {{"SHMEM_INFO", "SMA_INFO", "switch", "0",
-      "any value but 0, off, no or false: print these variables at start, and what was chosen and why",
-      "At the end, the statistics of barriers. json: the same as JSON, one object per line."},
+      "any value but 0, off, no or false: print at start what was chosen and why, and the variables that are set",
+      "At the end, the statistics of barriers, and counts and bytes of puts, gets, atomics and collectives. json: the "
+      "same as JSON, one object per line."},
      kAnyValue,
      set_info},
     {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0",
@@ -389,7 +390,7 @@ std::optional<Found> find(const OptionSpec& spec, const Sources& sources) {
 Setting read_one(const Entry& entry, const OptionSpec& spec, const Sources& sources, Options& options) {
   const auto found = find(spec, sources);
   if (!found) {
-    return {&spec, spec.initial, "default", {}};
+    return {&spec, spec.initial, kFromDefault, {}};
   }
   Setting setting{&spec, spec.secret ? "..." : found->value, found->source, {}};
   if (!entry.set(options, found->value)) {

@@ -79,6 +79,8 @@ struct OptionSpec {
 };
 std::span<const OptionSpec> option_table();
 
+inline constexpr const char* kFromDefault = "default";
+
 /// The setting of a variable.
 struct Setting {
   const OptionSpec* spec = nullptr;

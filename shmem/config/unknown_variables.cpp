@@ -98,6 +98,11 @@ std::string describe(std::string_view name) {
 
 }  // namespace
 
+std::string nearest_variable(std::string_view name) {
+  const std::string full = name.starts_with(kPrefix) ? std::string(name) : std::string(kPrefix) + std::string(name);
+  return std::string(nearest(full));
+}
+
 std::vector<std::string> unknown_variables(const char* const* environment) {
   std::vector<std::string> lines;
   for (; *environment != nullptr; ++environment) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shmem {
@@ -11,5 +12,7 @@ namespace shmem {
 /// its name is nearly that of one of libshmem's, or it is another OpenSHMEM library's. Of the others nothing is known:
 /// they may be the program's.
 std::vector<std::string> unknown_variables(const char* const* environment);
+/// The variable whose name is nearly this one, which may lack the beginning SHMEM_; "": none.
+std::string nearest_variable(std::string_view name);
 
 }  // namespace shmem

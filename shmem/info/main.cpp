@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // shmem_info: what libshmem reads of the environment, what it would make of it, and how it was built.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,10 @@
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "shmem/build_parts.hpp"
 #include "shmem/config/build.hpp"
@@ -15,6 +20,7 @@
 #include "shmem/config/tuning.hpp"
 #include "shmem/config/unknown_variables.hpp"
 #include "shmem/info/libraries.hpp"
+#include "shmem/info/variables.hpp"
 #include "shmem/version.hpp"
 
 namespace {
@@ -175,25 +181,14 @@ void print_json(const std::vector<Setting>& settings, const Tables& tables, cons
 
 void print_text(const std::vector<Setting>& settings, const Tables& tables, const Config& config) {
   std::size_t name_width = 0;
-  std::size_t value_width = 0;
-  std::size_t source_width = std::string_view("environment").size();
   for (const Setting& setting : settings) {
     name_width = std::max(name_width, std::string_view(setting.spec->name).size());
-    value_width = std::max(value_width, setting.value.size());
-    source_width = std::max(source_width, setting.source.size());
   }
   std::printf("libshmem %s, OpenSHMEM 1.6\n", shmem::kVersion);
   for (const Config::File& file : config.files) {
     std::printf("Configuration file %s: %s\n", file.path.c_str(), file.state);
   }
-  for (const Setting& setting : settings) {
-    std::printf("%-*s  %-*s  %-*s  %s\n", static_cast<int>(name_width), setting.spec->name,
-                static_cast<int>(value_width), setting.value.c_str(), static_cast<int>(source_width),
-                setting.source.c_str(), setting.spec->help);
-    if (setting.spec->old_name != nullptr) {
-      std::printf("%-*s  (%s is its old name)\n", static_cast<int>(name_width), "", setting.spec->old_name);
-    }
-  }
+  std::fputs(shmem_info::table_text(settings, shmem_info::terminal_width()).c_str(), stdout);
   std::printf("%s\n", kOfLibgba);
   std::printf("Barrier algorithms in software (SHMEM_BARRIER_ALGORITHM):\n");
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
@@ -234,12 +229,72 @@ int show_build(bool json) {
   return output_written() ? 0 : kWrongValue;
 }
 
-int show_settings(bool json) {
+/// What the command line asks for.
+struct Wanted {
+  bool json = false;
+  bool build = false;
+  bool changed = false;
+  std::vector<std::string> names{};
+};
+
+/// The variable of this name, which may lack the beginning SHMEM_ or be an old one.
+const Setting* find(const std::vector<Setting>& settings, const std::string& name) {
+  const auto found = std::ranges::find_if(settings, [&name](const Setting& setting) {
+    const std::string_view full(setting.spec->name);
+    return name == full || "SHMEM_" + name == full ||
+           (setting.spec->old_name != nullptr && name == setting.spec->old_name);
+  });
+  return found != settings.end() ? &*found : nullptr;
+}
+
+/// The variables that are wanted; nothing, with a message, if one does not exist.
+std::optional<std::vector<Setting>> choose(const std::vector<Setting>& settings, const Wanted& wanted) {
+  std::vector<Setting> chosen;
+  for (const std::string& name : wanted.names) {
+    const Setting* const found = find(settings, name);
+    if (found == nullptr) {
+      const std::string meant = shmem::nearest_variable(name);
+      std::fprintf(stderr, "shmem_info: %s is not a variable of libshmem%s\n", name.c_str(),
+                   meant.empty() ? "; shmem_info lists them" : fmt::format(": is {} meant?", meant).c_str());
+      return std::nullopt;
+    }
+    chosen.push_back(*found);
+  }
+  if (wanted.names.empty()) {
+    chosen = settings;
+  }
+  if (wanted.changed) {
+    std::erase_if(chosen, [](const Setting& setting) { return setting.source == shmem::kFromDefault; });
+  }
+  return chosen;
+}
+
+void print_chosen(const std::vector<Setting>& chosen, const Wanted& wanted) {
+  const std::size_t width = shmem_info::terminal_width();
+  if (wanted.names.empty()) {
+    std::fputs(
+        chosen.empty() ? "no variable differs from its default\n" : shmem_info::table_text(chosen, width).c_str(),
+        stdout);
+    return;
+  }
+  for (const Setting& setting : chosen) {
+    std::fputs(shmem_info::variable_text(setting, width).c_str(), stdout);
+  }
+}
+
+int show_settings(const Wanted& wanted) {
   const Config config;
-  const auto settings = shmem::read_settings(shmem::process_environment(), config.values);
-  const Tables tables(settings);
-  if (json) {
+  const auto all = shmem::read_settings(shmem::process_environment(), config.values);
+  const auto chosen = choose(all, wanted);
+  if (!chosen) {
+    return kWrongUsage;
+  }
+  const std::vector<Setting>& settings = *chosen;
+  const Tables tables(all);
+  if (wanted.json) {
     print_json(settings, tables, config);
+  } else if (wanted.changed || !wanted.names.empty()) {
+    print_chosen(settings, wanted);
   } else {
     print_text(settings, tables, config);
   }
@@ -268,17 +323,18 @@ int run(int argc, char** argv) {
       "Prints every environment variable that libshmem reads: its value, where that comes from, and what it does. "
       "Exits with 1 if a value is wrong.",
       "shmem_info");
-  bool json = false;
-  bool build = false;
-  app.add_flag("--json", json, "print JSON");
-  app.add_flag("--build", build, "print how this libshmem was built, and which libraries it finds here");
+  Wanted wanted;
+  app.add_option("NAME", wanted.names, "all about these variables only");
+  app.add_flag("--json", wanted.json, "print JSON");
+  app.add_flag("--changed", wanted.changed, "print only the variables that differ from their defaults");
+  app.add_flag("--build", wanted.build, "print how this libshmem was built, and which libraries it finds here");
   app.set_version_flag("--version", std::string("shmem_info ") + shmem::kVersion);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
-  return build ? show_build(json) : show_settings(json);
+  return wanted.build ? show_build(wanted.json) : show_settings(wanted);
 }
 
 }  // namespace

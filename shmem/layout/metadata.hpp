@@ -12,6 +12,7 @@
 #include "shmem/config/tuning.hpp"
 #include "shmem/cores/sharing.hpp"
 #include "shmem/cores/wait.hpp"
+#include "shmem/layout/call_counts.hpp"
 #include "shmem/layout/heap_call.hpp"
 #include "shmem/memory/node_memory.hpp"
 
@@ -214,6 +215,7 @@ struct PeMetadata {
   std::atomic<std::uint64_t> admitted;    // when its process was admitted; not yet: from kNotAdmitted on
   std::atomic<std::uint64_t> admissions;  // the number of the last admission; on each PE, since any may be replaced
   RunsOn runs_on;
+  CallCounts calls;
 };
 
 /// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords, EagerWords and

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 #include "shmem/config/log.hpp"
 #include "shmem/team/team_table.hpp"
@@ -18,8 +22,23 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-/// On a node's first PE: the user has said which device to use, or how, and it cannot be used. PEs after the first one
-/// may be without a port because the device has fewer. With SHMEM_GBA=require the start fails with the same reason.
+/// A GBA that the kernel or udev shows.
+bool is_device_here() {
+  std::uint32_t functions = 0;
+  if (gba_list(nullptr, 0, &functions) == 0 && functions > 0) {
+    return true;
+  }
+  std::error_code error;
+  const std::filesystem::directory_iterator devices("/dev", error);
+  return !error && std::any_of(begin(devices), end(devices), [](const auto& entry) {
+    const std::string name = entry.path().filename();
+    return name.size() > 3 && name.starts_with("gba") && name.find_first_not_of("0123456789", 3) == std::string::npos;
+  });
+}
+
+/// On a node's first PE: the user has said which device to use, or how, or there is one, and it cannot be used. PEs
+/// after the first one may be without a port because the device has fewer. With SHMEM_GBA=require the start fails with
+/// the same reason.
 void warn_of_wrong_device(const Job& job, const Result<void>& opened) {
   if (opened || job.me != 0 || job.options.gba != GbaUse::kAuto) {
     return;
@@ -27,6 +46,11 @@ void warn_of_wrong_device(const Job& job, const Result<void>& opened) {
   const bool wrong_flags = is_set("GBA_FLAGS") && opened.error().code == std::errc::invalid_argument;
   if (is_set("GBA_DEVICE") || wrong_flags) {
     log(LogLevel::kWarn, "shmem: PE %d: barriers are made in software, because the device cannot be used: %s",
+        job.world_me(), opened.error().text.c_str());
+  } else if (is_device_here()) {
+    log(LogLevel::kWarn,
+        "shmem: PE %d: barriers are made in software, because the GBA of this node cannot be used: %s (gba check says "
+        "what to do; SHMEM_GBA=off: nothing)",
         job.world_me(), opened.error().text.c_str());
   }
 }
@@ -240,6 +264,11 @@ std::string BarrierSelector::reason_of(const Team& team) const {
 }
 
 void BarrierSelector::report(const Team& team) const {
+  // The program has not made these: SHMEM_TEAM_SHARED if it is the world, and those behind calls of active sets.
+  const bool is_internal = (team.slot() == kSharedTeam && team.size() == job_.world_size()) || team.slot() >= kMaxTeams;
+  if (is_internal && !job_.options.info_json) {
+    return;
+  }
   const std::string why = team.gba_text(reason_of(team));
   log_info(job_.options.info_json,
            {"barrier", team.slot(),

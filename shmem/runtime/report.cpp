@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/json_text.hpp"
 #include "shmem/config/build.hpp"
@@ -41,7 +43,7 @@ std::string because(const std::string& reason) {
 
 }  // namespace
 
-void Runtime::report() const {
+void Runtime::report_start() const {
   if (job_.world_me() != 0) {
     return;
   }
@@ -52,21 +54,27 @@ void Runtime::report() const {
     log(LogLevel::kWarn, "%s", line.c_str());
   }
   if (job_.options.version || job_.options.info) {
-    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,
-        job_.world_size(), job_.memory.heap_size() >> 20);
+    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PE%s, %zu MiB of heap each", kVersion,
+        job_.world_size(), job_.world_size() == 1 ? "" : "s", job_.memory.heap_size() >> 20);
   }
-  if (job_.options.info) {
-    const std::string& why_not = job_.globals.why_not();
-    if (job_.on_several_nodes()) {
-      log(LogLevel::kInfo, "shmem: %d nodes, by %s", job_.nodes.count, job_.network->describe().c_str());
-    }
-    log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
-        why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
+}
+
+void Runtime::report_rest() const {
+  if (job_.world_me() != 0 || job_.options.info_json) {
+    return;
   }
-  report_placement();
+  if (job_.options.info && job_.on_several_nodes()) {
+    log(LogLevel::kInfo, "shmem: %d nodes, by %s", job_.nodes.count, job_.network->describe().c_str());
+  } else if (job_.options.info) {
+    log(LogLevel::kInfo, "shmem: 1 node");
+  }
   report_processors();
   report_neighbours();
+  report_placement();
   if (job_.options.info) {
+    const std::string& why_not = job_.globals.why_not();
+    log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
+        why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
     report_variables();
   }
 }
@@ -85,13 +93,40 @@ void Runtime::report_json() const {
   log(LogLevel::kInfo, "%s", text.c_str());
 }
 
-// OpenSHMEM 1.6, section 8: SHMEM_INFO prints helpful text about all environment variables.
+// OpenSHMEM 1.6, section 8: SHMEM_INFO prints helpful text about all its variables, which are these.
 void Runtime::report_variables() const {
-  log(LogLevel::kInfo, "shmem: environment variables:");
+  constexpr std::array<std::string_view, 4> kOfTheSpecification{"SHMEM_VERSION", "SHMEM_INFO", "SHMEM_SYMMETRIC_SIZE",
+                                                                "SHMEM_DEBUG"};
+  log(LogLevel::kInfo, "shmem: environment variables that are set, and those of OpenSHMEM (shmem_info lists all %zu):",
+      option_table().size());
   for (const Setting& setting : settings_now()) {
-    log(LogLevel::kInfo, "shmem:   %s=%s (%s): %s", setting.spec->name, setting.value.c_str(), setting.source.c_str(),
-        setting.spec->help);
+    const bool is_standard = std::ranges::find(kOfTheSpecification, setting.spec->name) != kOfTheSpecification.end();
+    if (is_standard || setting.source != "default") {
+      log(LogLevel::kInfo, "shmem:   %s=%s (%s): %s", setting.spec->name, setting.value.c_str(), setting.source.c_str(),
+          setting.spec->help);
+    }
   }
+}
+
+/// After the last barrier, before which all PEs of this node have made their last calls.
+void Runtime::report_calls() const {
+  if (!job_.options.info || job_.world_me() != 0) {
+    return;
+  }
+  constexpr std::array<const char*, kCallKinds> kNames{"puts", "gets", "atomics", "collectives"};
+  std::string text;
+  for (std::size_t kind = 0; kind < kCallKinds; ++kind) {
+    std::uint64_t calls = 0;
+    std::uint64_t bytes = 0;
+    for (int pe = 0; pe < job_.size; ++pe) {
+      calls += job_.metadata(pe).calls.calls(kind);
+      bytes += job_.metadata(pe).calls.bytes(kind);
+    }
+    text += fmt::format("{}{} {} ({} bytes)", text.empty() ? "" : ", ", calls, kNames[kind], bytes);
+  }
+  log_info(
+      job_.options.info_json,
+      {"calls", 0, fmt::format("calls of the {} PE{} of this node: {}", job_.size, job_.size == 1 ? "" : "s", text)});
 }
 
 void Runtime::report_processors() const {
@@ -100,7 +135,8 @@ void Runtime::report_processors() const {
   }
   const auto own = own_cpus();
   const int mine = own ? static_cast<int>(own->size()) : job_.processors;
-  std::string text = fmt::format("{} for the {} PEs of this node", job_.processors, job_.size);
+  std::string text =
+      fmt::format("{} for the {} PE{} of this node", job_.processors, job_.size, job_.size == 1 ? "" : "s");
   if (job_.size > job_.processors) {
     text += ", which take turns";
   } else {

@@ -137,8 +137,10 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
                    .announce = [this](const HeapCall& call) { check_heap_call(call); },
                    .released = [this](std::span<const std::byte> block) { network_.forget_groups(block); }}),
       registration_(std::make_unique<MemoryRegistration>(job_, teams_)),
-      checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
-  const bool checked = checker_ || job_.on_several_nodes();
+      checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr),
+      counts_(job_.options.info ? &job_.metadata(job_.me).calls : nullptr),
+      watches_calls_(checker_ || counts_ != nullptr) {
+  const bool checked = watches_calls_ || job_.on_several_nodes();
   reach_ = {.mine = reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)),
             .unchecked_heap = checked ? 0 : job_.memory.heap_size(),
             .first = job_.memory.heap(0),
@@ -255,13 +257,13 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
   job.watch_sharing();
   current_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level).release();
   owned_.store(current_, std::memory_order_release);
+  if (current_->job_.options.backtrace && !errors_return()) {
+    report_crashes(current_->my_pe());  // before a device is open, whose handler of SIGBUS hands on to this one
+  }
   auto ok = current_->open();
 #ifdef __GLIBC__
   ::malloc_trim(0);  // what only the start needed: a node may have hundreds of PEs
 #endif
-  if (ok && current_->job_.options.backtrace && !errors_return()) {
-    report_crashes(current_->my_pe());
-  }
   if (!ok) {
     // Other PEs may be waiting in shared memory for this PE.
     if (!replaces && errors_return()) {
@@ -271,6 +273,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
       current_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
     }
     destroy();
+    forget_crashes();
   }
   return ok;
 }
@@ -314,7 +317,7 @@ Result<void> Runtime::open() {
   if (auto ok = open_trace(); !ok) {
     return ok;
   }
-  report();
+  report_start();
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.world_size(),
                 ::getpid(), static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
@@ -323,7 +326,11 @@ Result<void> Runtime::open() {
     teams_.make_lost();
     return {};
   }
-  return teams_.make_predefined();
+  auto ok = teams_.make_predefined();
+  if (ok) {
+    report_rest();
+  }
+  return ok;
 }
 
 Result<void> Runtime::open_trace() {
@@ -405,6 +412,7 @@ Result<void> Runtime::leave_job() {
   if (ok) {
     ok = teams_.destroy_all();
   }
+  report_calls();
   if (ok) {
     ok = network_.disconnect(teams_.home_is_world());
   }

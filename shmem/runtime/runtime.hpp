@@ -34,7 +34,7 @@ class MemoryRegistration;
 struct alignas(64) Reach {
   std::uintptr_t mine = 0;  // my heap
   /// Bytes of each heap that calls may address without further checks; the heaps follow each other. 0 if each address
-  /// is checked (SHMEM_DEBUG), or if PEs are on several nodes.
+  /// is checked or counted (SHMEM_DEBUG, SHMEM_INFO), or if PEs are on several nodes.
   std::size_t unchecked_heap = 0;
   std::byte* first = nullptr;      // PE 0's heap
   PeMetadata* metadata = nullptr;  // of PE 0, and so on
@@ -117,6 +117,10 @@ class Runtime {
 
   /// nullptr without SHMEM_DEBUG.
   [[nodiscard]] Checker* checker() const { return checker_.get(); }
+  /// nullptr without SHMEM_INFO.
+  [[nodiscard]] CallCounts* counts() const { return counts_; }
+  /// Calls are checked or counted.
+  [[nodiscard]] bool watches_calls() const { return watches_calls_; }
 
   /// Counts calls that test without waiting. Returns the number of earlier calls.
   [[nodiscard]] unsigned count_look() const { return looks_.fetch_add(1, std::memory_order_relaxed); }
@@ -183,7 +187,10 @@ class Runtime {
   void log_end(int status, const std::string& text) const;
   /// The last words of a PE that has only waited for another one.
   void log_wait(int status, const std::string& text, EndKind kind) const;
-  void report() const;
+  /// What PE 0 prints before its teams tell how they synchronise, and after that.
+  void report_start() const;
+  void report_rest() const;
+  void report_calls() const;
   void report_json() const;
   void report_variables() const;
   void report_placement() const;
@@ -215,6 +222,8 @@ class Runtime {
   SymmetricHeap heap_;
   std::unique_ptr<MemoryRegistration> registration_;
   std::unique_ptr<Checker> checker_;
+  CallCounts* const counts_;
+  const bool watches_calls_;
   std::mutex cores_in_use_;
   std::unique_ptr<CoreGroup> cores_;
   std::mutex stream_mutex_;  // guards creating the stream

@@ -8,7 +8,8 @@
 namespace shmem {
 
 void LocalTeam::report() const {
-  if (job_.options.info && me_ == 0 && map_.size > 1) {
+  const bool is_silent = statistics_.total() == 0 && !job_.options.info_json;  // most are not of the program
+  if (job_.options.info && me_ == 0 && map_.size > 1 && !is_silent) {
     log_info(job_.options.info_json,
              {"statistics", slot_, fmt::format("team {} ({} PEs): {}", slot_, map_.size, statistics_.text())});
   }

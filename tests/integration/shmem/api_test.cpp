@@ -204,6 +204,47 @@ TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   EXPECT_THAT(wrong.output, HasSubstr("SHMEM_BARRIER_TIMEOUT=soon is not"));
 }
 
+TEST(Info, TellsAllAboutOneVariable) {
+  for (const char* name : {"SHMEM_BARRIER_WARN", "BARRIER_WARN"}) {
+    const auto shown = run({program("shmem_info"), name}, {"SHMEM_BARRIER_WARN=5"});
+    ASSERT_TRUE(shown.exit.clean()) << shown.output;
+    EXPECT_THAT(shown.output,
+                testing::StartsWith("SHMEM_BARRIER_WARN=5 (environment)\n    seconds after which a barrier"));
+    EXPECT_THAT(shown.output, testing::EndsWith("default: 30.\n"));
+  }
+  const auto wrong = run({program("shmem_info"), "SHMEM_BARIER_WARN"});
+  EXPECT_EQ(wrong.exit.code, 2);
+  EXPECT_EQ(wrong.output,
+            "shmem_info: SHMEM_BARIER_WARN is not a variable of libshmem: is SHMEM_BARRIER_WARN meant?\n");
+}
+
+TEST(Info, TellsWhatDiffersFromTheDefaults) {
+  const auto shown = run({program("shmem_info"), "--changed"}, {"SHMEM_GBA=off", "SHMEM_CONFIG_FILE=none"});
+  ASSERT_TRUE(shown.exit.clean()) << shown.output;
+  EXPECT_THAT(shown.output,
+              MatchesRegex("SHMEM_CONFIG_FILE +none +environment  [^\n]*\nSHMEM_GBA +off +environment  [^\n]*\n"));
+  const auto json = run({program("shmem_info"), "--changed", "--json"}, {"SHMEM_GBA=off", "SHMEM_CONFIG_FILE=none"});
+  EXPECT_EQ(Json::parse(json.output)["variables"].size(), 2U) << json.output;
+}
+
+TEST(Info, HasNoLineLongerThanTheTerminal) {
+  const auto widest = [](const std::string& text) {
+    std::istringstream lines(text);
+    std::size_t most = 0;
+    for (std::string line; std::getline(lines, line);) {
+      most = std::max(most, line.size());
+    }
+    return most;
+  };
+  const std::string command = "stty cols 80; " + program("shmem_info") + " SHMEM_BARRIER_WARN SHMEM_CONFIG_FILE; " +
+                              program("shmem_info") + " --changed";
+  const auto shown = run({"script", "-qec", command, "/dev/null"}, {"SHMEM_HUGEPAGES=auto"});
+  if (shown.output.find("SHMEM_BARRIER_WARN=30") == std::string::npos) {
+    GTEST_SKIP() << "script and stty make no terminal here: " << shown.output;
+  }
+  EXPECT_LE(widest(shown.output), 81U) << shown.output;  // with a carriage return
+}
+
 TEST(Info, TellsHowTheLibraryWasBuilt) {
   const auto text = run({program("shmem_info"), "--build"});
   ASSERT_TRUE(text.exit.clean()) << text.output;

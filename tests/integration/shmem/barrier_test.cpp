@@ -153,4 +153,27 @@ TEST(Barrier, TimesOutWithTheNameOfThePeThatDoesNotCome) {
   EXPECT_THAT(job.output, HasSubstr("waited for PE 1"));
 }
 
+/// In a mount namespace with another /dev, which has a file that looks like a device.
+TEST(Job, WarnsOnceOfADeviceThatIsThereAndCannotBeUsed) {
+  const std::string script = R"sh(
+    unshare --mount sh -c 'mount -t tmpfs none /mnt && for file in null urandom; do : >/mnt/$file &&
+      mount --bind /dev/$file /mnt/$file; done && : >/mnt/gba0 && mount --move /mnt /dev && echo ready &&
+      exec "$@"' sh "$@")sh";
+  Words command{"sh", "-c", script, "sh"};
+  const auto job = [&](const Words& environment) {
+    Words all = command;
+    for (const std::string& word : oshrun(3, "", {test_program("barrier_pes"), "10"})) {
+      all.push_back(word);
+    }
+    return run(all, environment, Seconds{60});
+  };
+  const auto warned = job({"GBA_DEVICE="});
+  if (warned.output.find("ready") == std::string::npos) {
+    GTEST_SKIP() << "no /dev of its own can be made here: " << warned.output;
+  }
+  EXPECT_EQ(warned.exit.code, 0) << warned.output;
+  EXPECT_EQ(count_of(warned.output, "because the GBA of this node cannot be used: "), 1) << warned.output;
+  EXPECT_EQ(count_of(job({"GBA_DEVICE=", "SHMEM_GBA=off"}).output, "cannot be used"), 0);
+}
+
 }  // namespace

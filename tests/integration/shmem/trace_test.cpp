@@ -5,6 +5,9 @@
 
 #include <fstream>
 #include <map>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/support/json.hpp"
 #include "tests/support/pe.hpp"
@@ -91,8 +94,9 @@ TEST(Info, HasALineForEachTeamAtTheEnd) {
   ASSERT_TRUE(job.exit.clean()) << job.output;
   const auto found = first_match(
       job.output,
-      "shmem: team 0 \\(3 PEs\\): (\\d+) barriers \\((\\d+) central_counter\\); PE 0 waited [0-9.]+ us on average, "
-      "[0-9.]+ us at most; the members arrived within [0-9.]+ us on average, [0-9.]+ us at most; PE [0-2] arrived last "
+      "shmem: team 0 \\(3 PEs\\): (\\d+) barriers \\((\\d+) central_counter\\); PE 0 waited [0-9.]+ m?u?s on average, "
+      "[0-9.]+ m?u?s at most; the members arrived within [0-9.]+ m?u?s on average, [0-9.]+ m?u?s at most; PE [0-2] "
+      "arrived last "
       "most often, in \\d+ of (\\d+)\n");
   ASSERT_FALSE(found.empty()) << job.output;
   EXPECT_GE(std::stoi(found[1]), kRounds);
@@ -101,6 +105,27 @@ TEST(Info, HasALineForEachTeamAtTheEnd) {
   // What comes after it depends on the machine.
   EXPECT_THAT(job.output, HasSubstr("shmem: processors: "));
   EXPECT_THAT(job.output, HasSubstr("shmem: groups by cache and socket: "));
+}
+
+/// The first lines are the answers: which barrier, how many nodes, which processors. The last ones say what was done.
+TEST(Info, LeadsWithItsAnswersAndEndsWithCounts) {
+  const auto job = run_clean(kPes, "off", {"shmem_pes", "wrong", "counted"}, {"SHMEM_INFO=1", "SHMEM_NUMA=none"});
+  std::istringstream stream(job.output);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  ASSERT_GT(lines.size(), 6U) << job.output;
+  EXPECT_THAT(lines[0], HasSubstr("shmem: libshmem "));
+  EXPECT_THAT(lines[1], HasSubstr("shmem: team 0 (3 PEs: 0, stride 1): barrier "));
+  EXPECT_EQ(lines[2], "shmem: 1 node");
+  EXPECT_THAT(lines[3], HasSubstr("shmem: processors: "));
+  EXPECT_THAT(job.output, HasSubstr("SHMEM_NUMA=none (environment)"));
+  EXPECT_THAT(job.output, Not(HasSubstr("SHMEM_HUGEPAGES="))) << "it has its default";
+  EXPECT_THAT(job.output, Not(AnyOf(HasSubstr("team 1 "), HasSubstr("team 4096 ")))) << "they are not the program's";
+  // Each PE: 3 puts of 8 bytes and one of 100, 2 gets of 4, 5 atomics of 8, and a broadcast of 16.
+  EXPECT_THAT(job.output, HasSubstr("shmem: calls of the 3 PEs of this node: 12 puts (372 bytes), 6 gets (24 bytes), "
+                                    "15 atomics (120 bytes), 3 collectives (48 bytes)\n"));
 }
 
 }  // namespace

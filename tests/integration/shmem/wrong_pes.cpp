@@ -208,6 +208,25 @@ Ending exit_early() {
 
 std::uint64_t global_word = 0;
 
+Ending make_calls_that_are_counted(const Words& words) {
+  static std::array<char, 100> room;
+  const std::array<char, 100> text{};
+  const int other = (me() + 1) % shmem_n_pes();
+  const std::uint64_t value = 1;
+  for (int i = 0; i < 3; ++i) {
+    shmem_uint64_put(words.block, &value, 1, other);
+  }
+  shmem_putmem(room.data(), text.data(), text.size(), other);
+  int got = 0;
+  shmem_int_get(&got, reinterpret_cast<int*>(words.block + 1), 1, other);
+  got += shmem_int_g(reinterpret_cast<int*>(words.block + 1), other);
+  for (int i = 0; i < 5; ++i) {
+    shmem_uint64_atomic_inc(words.block + 2, other);
+  }
+  shmem_broadcastmem(SHMEM_TEAM_WORLD, words.block + 4, words.block + 6, 16, 0);
+  return {};
+}
+
 constexpr Mistake kMistakes[] = {
     SHMEM_TEST_FUNCTION("nested", nested()),
     SHMEM_TEST_FUNCTION("malloc-sizes", different_sizes()),
@@ -245,6 +264,7 @@ constexpr Mistake kMistakes[] = {
     SHMEM_TEST_FUNCTION("forked", forked()),
     SHMEM_TEST_FUNCTION("vanish", vanish()),
     SHMEM_TEST_FUNCTION("exit-early", exit_early()),
+    SHMEM_TEST_FUNCTION("counted", make_calls_that_are_counted(words)),
     SHMEM_TEST_FUNCTION("no-finalize", Ending(0)),
     SHMEM_TEST_CALL("after-finalize", shmem_finalize(); shmem_barrier_all()),
     SHMEM_TEST_FUNCTION("nothing", Ending()),

@@ -196,4 +196,12 @@ TEST(Settings, ListEachVariableWithItsValueAndSource) {
   EXPECT_FALSE(by_name["SHMEM_GBA"].problem);
 }
 
+TEST(OptionTable, NamesTheUnitOfEachNumberThatHasOne) {
+  for (const shmem::OptionSpec& spec : shmem::option_table()) {
+    const std::string kind = spec.kind;
+    const char* const unit = kind == "seconds" ? "seconds" : kind == "size" ? "bytes" : "";
+    EXPECT_THAT(spec.help, ::testing::HasSubstr(unit)) << spec.name;
+  }
+}
+
 }  // namespace
