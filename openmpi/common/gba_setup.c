@@ -267,8 +267,9 @@ void gba_ompi_setup_free(gba_ompi_setup_t* setup) {
 void gba_ompi_setup_text(const gba_ompi_setup_t* setup, char* text, size_t size) {
   char reason[128];
   if (setup->decision.reason == GBA_OMPI_USED) {
-    snprintf(text, size, "the device does the barriers, as group %u of %d members on %u nodes", setup->handle.group,
-             setup->team.members, setup->barrier.remote.nodes + 1);
+    const unsigned nodes = setup->barrier.remote.nodes + 1;
+    snprintf(text, size, "the device does the barriers, as group %u of %d members on %u node%s", setup->handle.group,
+             setup->team.members, nodes, nodes == 1 ? "" : "s");
   } else {
     gba_ompi_decision_t decision = setup->decision;
     if (setup->team.ranks != NULL && decision.member >= 0) {

@@ -29,7 +29,7 @@ TEST_F(Nodes, ShareTheDevice) {
   const FakeDevice device;
   const auto job = run(4, device.path(), {"kinds", std::to_string(repeats(2, 50))}, options_);
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, AllOf(HasSubstr("4 members on 2 nodes"), HasSubstr("2 members on 1 nodes")));
+  EXPECT_THAT(job.output, AllOf(HasSubstr("4 members on 2 nodes"), HasSubstr("2 members on 1 node\n")));
   EXPECT_THAT(job.output, AllOf(HasLine("0 failures, "), HasSubstr(", fallen back 0,")));
 }
 

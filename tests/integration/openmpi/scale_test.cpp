@@ -22,7 +22,7 @@ TEST_F(Scale, ManyRanksOfMpiUseTheDevice) {
   const int ranks = repeats(16, 128);
   const auto job = run(ranks, device.path(), {"world", "5"}, kPatient);
   EXPECT_THAT(job, Passes(AllOf(HasLine("0 failures, offloaded 5, fallen back 0,"),
-                                HasSubstr("as group 0 of " + std::to_string(ranks) + " members on 1 nodes"))));
+                                HasSubstr("as group 0 of " + std::to_string(ranks) + " members on 1 node\n"))));
   EXPECT_EQ(releases_of(device), 5);
 }
 
@@ -44,7 +44,7 @@ TEST_F(Scale, ManyPesOfOpenShmemUseTheDevice) {
   options.insert(options.end(), kPatient.begin(), kPatient.end());
   const auto job = run_program("openmpi_shmem_ranks", pes, {"world", "5"}, options);
   EXPECT_THAT(job, Passes(AllOf(HasSubstr("by others 0\n"),
-                                HasSubstr("as group 0 of " + std::to_string(pes) + " members on 1 nodes"))));
+                                HasSubstr("as group 0 of " + std::to_string(pes) + " members on 1 node\n"))));
   EXPECT_GE(releases_of(device), test_support::sum_of(job.output, "by the device"));
 }
 #endif
