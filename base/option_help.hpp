@@ -9,8 +9,8 @@
 
 namespace base {
 
-/// Shows the words or the kind of value that an option takes, and says in its text what else is true of it, in the place
-/// of CLI11's names of types and checks. Set it before subcommands are added, which inherit it.
+/// Shows the words or the kind of value that an option takes, and says in its text what else is true of it, in the
+/// place of CLI11's names of types and checks. Set it before subcommands are added, which inherit it.
 class OptionHelp : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -73,8 +73,8 @@ class OptionHelp : public CLI::Formatter {
   }
 };
 
-/// What is wrong with a command line, after the name of the program; if a command is missing or not known, also the list
-/// of commands.
+/// What is wrong with a command line, after the name of the program; if a command is missing or not known, also the
+/// list of commands.
 inline std::string explain_mistake(const CLI::App* app, const CLI::Error& error) {
   if (error.get_name() == "RequiredError" && app->get_subcommands().empty()) {
     const auto others = app->remaining();
