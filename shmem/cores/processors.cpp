@@ -4,10 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <memory>
 
 #include "base/regular_file.hpp"
 
@@ -17,10 +17,8 @@ namespace {
 /// More than any machine has; kernels are built for up to 8192.
 constexpr int kMostCpus = 1 << 16;
 
-struct CpuSetFree {
-  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-};
-using CpuSet = std::unique_ptr<cpu_set_t, CpuSetFree>;
+/// Not on the heap: PEs move within waits. The kernel refuses a set that is smaller than its own.
+using CpuSet = std::array<cpu_set_t, kMostCpus / CPU_SETSIZE>;
 
 std::optional<std::string> first_line(const std::string& file) {
   constexpr std::size_t kMost = std::size_t{64} << 10;
@@ -93,44 +91,43 @@ std::optional<Cpus> parse_cpus(const std::string& text) {
   return cpus;
 }
 
-Result<Cpus> own_cpus() {
-  // The kernel refuses a set that is smaller than its own.
-  for (int room = CPU_SETSIZE; room <= kMostCpus; room *= 2) {
-    const CpuSet set(CPU_ALLOC(static_cast<std::size_t>(room)));
-    const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
-    if (::sched_getaffinity(0, size, set.get()) != 0) {
-      if (errno == EINVAL) {
-        continue;
-      }
-      break;
-    }
-    Cpus cpus;
-    for (int cpu = 0; cpu < room; ++cpu) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set.get())) {
-        cpus.push_back(cpu);
-      }
-    }
-    return cpus;
+bool own_cpus(Cpus& cpus) {
+  CpuSet set;
+  if (::sched_getaffinity(0, sizeof set, set.data()) != 0) {
+    return false;
   }
-  return fail_errno(errno, "cannot ask which processors may be used: sched_getaffinity");
+  cpus.clear();
+  for (std::size_t part = 0; part < set.size(); ++part) {
+    for (int cpu = 0, left = CPU_COUNT(&set[part]); left > 0; ++cpu) {
+      if (CPU_ISSET(cpu, &set[part])) {
+        cpus.push_back(static_cast<int>(part) * CPU_SETSIZE + cpu);
+        --left;
+      }
+    }
+  }
+  return true;
+}
+
+Result<Cpus> own_cpus() {
+  Cpus cpus;
+  if (!own_cpus(cpus)) {
+    return fail_errno(errno, "cannot ask which processors may be used: sched_getaffinity");
+  }
+  return cpus;
 }
 
 bool run_on(const Cpus& cpus) {
-  const auto room = static_cast<std::size_t>(cpus.back()) + 1;
-  const CpuSet set(CPU_ALLOC(room));
-  const std::size_t size = CPU_ALLOC_SIZE(room);
-  CPU_ZERO_S(size, set.get());
+  CpuSet set{};
   for (const int cpu : cpus) {
-    CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
+    CPU_SET_S(static_cast<std::size_t>(cpu), sizeof set, set.data());
   }
-  return ::sched_setaffinity(0, size, set.get()) == 0;
+  return ::sched_setaffinity(0, CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus.back()) + 1), set.data()) == 0;
 }
 
 bool run_on_any() {
-  const CpuSet set(CPU_ALLOC(kMostCpus));
-  const std::size_t size = CPU_ALLOC_SIZE(kMostCpus);
-  std::memset(set.get(), 0xff, size);
-  return ::sched_setaffinity(0, size, set.get()) == 0;
+  CpuSet set;
+  std::memset(set.data(), 0xff, sizeof set);
+  return ::sched_setaffinity(0, sizeof set, set.data()) == 0;
 }
 
 CpuLocation locate(const Cpus& cpus, const std::string& sysfs) {

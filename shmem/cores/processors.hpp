@@ -22,6 +22,8 @@ std::optional<Cpus> read_cpu_list(const std::string& file);
 
 /// The processors that this process may use: its affinity mask, restricted by its control group.
 Result<Cpus> own_cpus();
+/// The same, in the room that `cpus` has, so that there is no allocation if it suffices. False with errno.
+bool own_cpus(Cpus& cpus);
 /// Restricts the calling thread, and what it starts, to these processors; at least one. False: refused, with errno.
 bool run_on(const Cpus& cpus);
 /// Allows the calling thread all processors that its control group does.

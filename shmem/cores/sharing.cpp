@@ -21,18 +21,12 @@ bool has_pe(int cpu, std::span<const Sighting> pes, SightingTick now) {
 
 }  // namespace
 
-Cpus free_of_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now) {
-  Cpus free;
-  std::ranges::copy_if(allowed, std::back_inserter(free),
-                       [&](int candidate) { return candidate != cpu && !has_pe(candidate, others, now); });
-  return free;
+void keep_free_of_pes(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now) {
+  std::erase_if(cpus, [&](int candidate) { return candidate == cpu || has_pe(candidate, others, now); });
 }
 
-Cpus used_by_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now) {
-  Cpus used;
-  std::ranges::copy_if(allowed, std::back_inserter(used),
-                       [&](int candidate) { return candidate != cpu && has_pe(candidate, others, now); });
-  return used;
+void keep_used_by_pes(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now) {
+  std::erase_if(cpus, [&](int candidate) { return candidate == cpu || !has_pe(candidate, others, now); });
 }
 
 bool MoveLimit::take(Clock::time_point now) {
@@ -52,6 +46,11 @@ SharingWatch::SharingWatch(std::vector<RunsOn*> pes, int me, int processors)
     : pes_(std::move(pes)), me_(static_cast<std::size_t>(me)), processors_(processors) {
   // Relaxed: a hint. Until all have said it, the time that they have used is unknown.
   pes_[me_]->pid.store(::getpid(), std::memory_order_relaxed);
+  const auto room = static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_CONF), 1L));
+  for (Cpus* const cpus : {&allowed_, &targets_, &current_}) {
+    cpus->reserve(room);
+  }
+  others_.reserve(pes_.size());
 }
 
 std::optional<std::chrono::nanoseconds> SharingWatch::unused(Clock::time_point now) const {
@@ -78,17 +77,6 @@ void SharingWatch::say(const Sighting& sighting) {
   }
 }
 
-std::vector<Sighting> SharingWatch::others() const {
-  std::vector<Sighting> all;
-  all.reserve(pes_.size());
-  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
-    if (pe != me_) {
-      all.push_back(sighting_of(pe));
-    }
-  }
-  return all;
-}
-
 SharingWatch::Verdict SharingWatch::look(Clock::time_point now) {
   const int cpu = ::sched_getcpu();
   const SightingTick tick = tick_of(now);
@@ -102,7 +90,7 @@ SharingWatch::Verdict SharingWatch::look(Clock::time_point now) {
   if (!company.together) {
     return company.known ? Verdict::kApart : Verdict::kUnknown;
   }
-  return limit_.take(now) && move_from(cpu, tick, free_of_pes) ? Verdict::kMoved : Verdict::kTogether;
+  return limit_.take(now) && move_from(cpu, tick, keep_free_of_pes) ? Verdict::kMoved : Verdict::kTogether;
 }
 
 void SharingWatch::invite(Clock::time_point now) {
@@ -118,51 +106,64 @@ bool SharingWatch::follow(Clock::time_point now, bool may_move) {
   const SightingTick tick = tick_of(now);
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     if (const Sighting other = sighting_of(pe); pe != me_ && other.is_recent(tick) && other.cpu != cpu) {
-      return limit_.take(now) && move_from(cpu, tick, used_by_pes);
+      return limit_.take(now) && move_from(cpu, tick, keep_used_by_pes);
     }
   }
   return false;
 }
 
-namespace {
-
 /// Gives the thread its processors back, unless another one has given it others meanwhile. A thread that may use all
 /// processors of its control group gets those that are added to the group later, too.
-void give_back(const Cpus& before, const Cpus& now) try {
-  const auto current = own_cpus();
-  if (current && *current != now) {
+void SharingWatch::give_back() try {
+  if (own_cpus(current_) && current_ != targets_) {
     return;
   }
   run_on_any();
-  if (const auto all = own_cpus(); !all || *all != before) {
-    run_on(before);
+  if (!own_cpus(current_) || current_ != allowed_) {
+    run_on(allowed_);
   }
 } catch (const std::bad_alloc&) {
-  run_on(before);
+  run_on(allowed_);
 }
 
-}  // namespace
-
-bool SharingWatch::move_from(int cpu, SightingTick now, Targets& find) try {
-  const auto allowed = own_cpus();
-  if (!allowed) {
+bool SharingWatch::move_from(int cpu, SightingTick now, Keep& keep) {
+  // Acquire and release: the next thread that moves uses the same room.
+  if (is_moving_.exchange(true, std::memory_order_acquire)) {
     return false;
   }
-  const Cpus targets = find(*allowed, cpu, others(), now);
-  if (targets.empty()) {
+  bool has_moved = false;
+  try {
+    has_moved = move_in_room(cpu, now, keep);
+  } catch (const std::bad_alloc&) {  // a wait must not fail for lack of memory
+  }
+  is_moving_.store(false, std::memory_order_release);
+  return has_moved;
+}
+
+bool SharingWatch::move_in_room(int cpu, SightingTick now, Keep& keep) {
+  if (!own_cpus(allowed_)) {
+    return false;
+  }
+  others_.clear();
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+    if (pe != me_) {
+      others_.push_back(sighting_of(pe));
+    }
+  }
+  targets_ = allowed_;
+  keep(targets_, cpu, others_, now);
+  if (targets_.empty()) {
     return false;
   }
   // The others must not take this PE to be here any more while it waits for its turn there.
-  say({targets.size() == 1 ? targets.front() : -1, now});
-  if (!run_on(targets)) {
+  say({targets_.size() == 1 ? targets_.front() : -1, now});
+  if (!run_on(targets_)) {
     refused_.store(true, std::memory_order_relaxed);
     return false;
   }
-  give_back(*allowed, targets);
+  give_back();
   moves_.fetch_add(1, std::memory_order_relaxed);
   return true;
-} catch (const std::bad_alloc&) {
-  return false;  // a wait must not fail for lack of memory
 }
 
 }  // namespace shmem

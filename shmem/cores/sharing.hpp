@@ -58,10 +58,10 @@ struct Company {
   }
 };
 
-/// The processors of `allowed` to which a waiter on `cpu` may move: those without another PE. None: it stays.
-Cpus free_of_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
-/// Those with another PE.
-Cpus used_by_pes(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
+/// Of `cpus`, leaves those to which a waiter on `cpu` may move: those without another PE. None: it stays.
+void keep_free_of_pes(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now);
+/// Leaves those with another PE.
+void keep_used_by_pes(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now);
 
 /// How often a PE moves: not again for a while, and for longer each time that the last move has not helped for long.
 class MoveLimit {
@@ -110,10 +110,11 @@ class SharingWatch {
   [[nodiscard]] Sighting sighting_of(std::size_t pe) const {
     return Sighting::of(pes_[pe]->sighting.load(std::memory_order_relaxed));
   }
-  [[nodiscard]] std::vector<Sighting> others() const;
-  /// Where to: of `allowed`, for a PE on `cpu`.
-  using Targets = Cpus(const Cpus& allowed, int cpu, std::span<const Sighting> others, SightingTick now);
-  bool move_from(int cpu, SightingTick now, Targets& find);
+  /// Leaves the processors that a PE on `cpu` moves to.
+  using Keep = void(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now);
+  bool move_from(int cpu, SightingTick now, Keep& keep);
+  bool move_in_room(int cpu, SightingTick now, Keep& keep);
+  void give_back();
 
   std::vector<RunsOn*> pes_;
   std::size_t me_;
@@ -122,6 +123,13 @@ class SharingWatch {
   MoveLimit limit_;
   std::atomic<bool> refused_{false};
   std::atomic<std::uint64_t> moves_{0};
+
+  /// Of one thread that moves: a wait allocates nothing, unless the machine has got more processors meanwhile.
+  std::atomic<bool> is_moving_{false};
+  Cpus allowed_;
+  Cpus targets_;
+  Cpus current_;
+  std::vector<Sighting> others_;
 };
 
 }  // namespace shmem

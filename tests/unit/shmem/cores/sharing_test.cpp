@@ -79,18 +79,25 @@ TEST(CompanyOfAWaiter, CountsOnlyThoseSeenRecently) {
   EXPECT_TRUE(company_of(2, {old, {.cpu = 2, .tick = kNow}}).together);
 }
 
+/// What `keep` leaves of the processors.
+template <typename Keep>
+Cpus kept(Keep keep, Cpus cpus, int cpu, std::span<const Sighting> others) {
+  keep(cpus, cpu, others, kNow);
+  return cpus;
+}
+
 TEST(FreeOfPes, LeavesOutTheOwnProcessorAndThoseOfOthers) {
   const std::array<Sighting, 3> others{{{.cpu = 4, .tick = kNow}, {.cpu = 6, .tick = kNow - 1000}, {}}};
-  EXPECT_EQ(shmem::free_of_pes({2, 4, 6, 8}, 2, others, kNow), (Cpus{6, 8}));
-  EXPECT_EQ(shmem::free_of_pes({2, 4}, 2, others, kNow), Cpus{});
-  EXPECT_EQ(shmem::free_of_pes({2}, 2, others, kNow), Cpus{});
+  EXPECT_EQ(kept(shmem::keep_free_of_pes, {2, 4, 6, 8}, 2, others), (Cpus{6, 8}));
+  EXPECT_EQ(kept(shmem::keep_free_of_pes, {2, 4}, 2, others), Cpus{});
+  EXPECT_EQ(kept(shmem::keep_free_of_pes, {2}, 2, others), Cpus{});
 }
 
 TEST(UsedByPes, LeavesOutTheOwnProcessorAndThoseWithoutOthers) {
   const std::array<Sighting, 4> others{
       {{.cpu = 4, .tick = kNow}, {.cpu = 6, .tick = kNow - 1000}, {}, {.cpu = 9, .tick = kNow}}};
-  EXPECT_EQ(shmem::used_by_pes({2, 4, 6, 8}, 2, others, kNow), Cpus{4}) << "9 is not allowed";
-  EXPECT_EQ(shmem::used_by_pes({2, 4}, 4, others, kNow), Cpus{});
+  EXPECT_EQ(kept(shmem::keep_used_by_pes, {2, 4, 6, 8}, 2, others), Cpus{4}) << "9 is not allowed";
+  EXPECT_EQ(kept(shmem::keep_used_by_pes, {2, 4}, 4, others), Cpus{});
 }
 
 TEST(MoveLimitTest, AllowsOneMoveAtATime) {
