@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/option_help.hpp"
 #include "shmem/build_parts.hpp"
 #include "shmem/config/build.hpp"
 #include "shmem/config/config_file.hpp"
@@ -323,6 +324,8 @@ int run(int argc, char** argv) {
       "Prints every environment variable that libshmem reads: its value, where that comes from, and what it does. "
       "Exits with 1 if a value is wrong.",
       "shmem_info");
+  app.formatter(std::make_shared<base::OptionHelp>());
+  app.failure_message(base::explain_mistake);
   Wanted wanted;
   app.add_option("NAME", wanted.names, "all about these variables only");
   app.add_flag("--json", wanted.json, "print JSON");
