@@ -42,9 +42,11 @@ bool is_message_of_pe(std::string_view reason) {
   return end != 0 && end != std::string_view::npos && reason[end] == ':';
 }
 
-/// A wait's failure without the reason for the end of the job if another process prints that.
+/// A wait's failure without the reason for the end of the job if another process prints that. A call that has failed by
+/// itself keeps it: what it names may be a consequence.
 std::string without_reason(const std::string& text, const std::string& reason) {
-  const auto place = is_message_of_pe(reason) ? text.find(": " + reason) : std::string::npos;
+  const bool has_own = text.find("; the job was ended") != std::string::npos;
+  const auto place = is_message_of_pe(reason) && !has_own ? text.find(": " + reason) : std::string::npos;
   return place == std::string::npos ? text : text.substr(0, place) + text.substr(place + 2 + reason.size());
 }
 
