@@ -12,6 +12,8 @@ stage_build() {
   for folder in lib bin; do
     find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$staged/$folder" {} +
   done
+  mkdir -p "$staged/lib/libshmem"
+  cp -al -t "$staged/lib/libshmem" "$build/lib/libshmem/libshmem_profile.so"
   if [[ -d "$build/lib/openmpi" ]]; then
     mkdir -p "$staged/lib/openmpi"
     cp -al -t "$staged/lib/openmpi" "$build"/lib/openmpi/mca_*.so
