@@ -126,8 +126,11 @@ TEST(Globals, HideNoCrashFromTheProgramsHandler) {
 }
 
 TEST(Globals, LeaveNoSignalHandler) {
-  const auto job = process_pes(2, {"handlers"});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
+  for (const std::string backtrace : {"0", "1"}) {
+    const auto job = run(oshrun(2, "off", {test_program("globals_process_pes"), "handlers"}),
+                         {"SHMEM_INFO=1", "SHMEM_BACKTRACE=" + backtrace}, Seconds{30});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+  }
 }
 
 TEST(Globals, AreSymmetricOnNoPeIfOneCannotShareThem) {
