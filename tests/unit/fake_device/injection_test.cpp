@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"drop-release:group=x", "invalid value"}, Wrong{"drop-release:group=1x", "invalid value"},
                       Wrong{"drop-release:group=99999999999999999999", "invalid value"},
                       Wrong{"drop-release:time=1us", "not \"time=1us\""}, Wrong{"drop-release,group=1", "no fault"},
-                      Wrong{"latency", "needs time"}, Wrong{"latency:time=1", "invalid value"},
+                      Wrong{"latency", "needs time"}, Wrong{"latency:time=1", "has no unit: write time=1us"},
                       Wrong{"latency:time=-1us", "invalid value"}, Wrong{"latency:time=nanus", "invalid value"},
                       Wrong{"link-down", "needs port"}, Wrong{"stall-group", "needs group"},
                       Wrong{"forge-arrival:group=1", "needs member, value"}, Wrong{"slow-command", "needs time"},

@@ -101,8 +101,16 @@ class Trouble : public Tcp {
   static Hello hello_of(int rank, int size) { return {{1, 2, 3}, rank, size, 1, 60'000, {}}; }
   /// The server's answer to the hello.
   static Challenge challenge_of(const base::UniqueFd& socket) {
+    const auto challenge = await_challenge(socket);
+    EXPECT_TRUE(challenge);
+    return challenge.value_or(Challenge{});
+  }
+  /// Nothing if the server has closed the connection.
+  static std::optional<Challenge> await_challenge(const base::UniqueFd& socket) {
     std::array<std::byte, sizeof(FrameHeader) + sizeof(Challenge)> bytes{};
-    EXPECT_EQ(::recv(socket.get(), bytes.data(), bytes.size(), MSG_WAITALL), static_cast<ssize_t>(bytes.size()));
+    if (::recv(socket.get(), bytes.data(), bytes.size(), MSG_WAITALL) != static_cast<ssize_t>(bytes.size())) {
+      return std::nullopt;
+    }
     Challenge challenge{};
     std::memcpy(&challenge, bytes.data() + sizeof(FrameHeader), sizeof(challenge));
     return challenge;
