@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <shmemx.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "shmem/memory/memory_limit.hpp"
@@ -37,6 +42,15 @@ TEST(ExchangeCalls, ABlockIsPulledByItsKey) {
   EXPECT_EQ(owner.stats().readers, 1U);
 }
 
+/// Whether a thread of this process waits in the kernel.
+bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_end = text.rfind(") ");
+  return name_end != std::string::npos && text[name_end + 2] == 'S';
+}
+
 TEST(ExchangeCalls, TwoThreadsThatWithdrawAKeyLeaveTheNextBlockOfIt) {
   const std::string name = exchange_name(40);
   Member owner(name, {.lease_ms = 20'000});
@@ -47,13 +61,16 @@ TEST(ExchangeCalls, TwoThreadsThatWithdrawAKeyLeaveTheNextBlockOfIt) {
     reader.find_soon("key");
     auto leased = reader.find("key", 0, 20'000);
     ASSERT_EQ(leased.status, 0);
-    const auto withdraw = [&] { EXPECT_EQ(owner.withdraw("key", 20 * kSecond), 0); };
-    std::thread one(withdraw);
-    std::thread other(withdraw);
-    while (reader.find("key").status == 0) {
-      std::this_thread::yield();
+    std::array<std::atomic<pid_t>, 2> threads{};
+    const auto withdraw = [&](std::size_t i) {
+      threads[i] = ::gettid();
+      EXPECT_EQ(owner.withdraw("key", 20 * kSecond), 0);
+    };
+    std::thread one(withdraw, 0);
+    std::thread other(withdraw, 1);
+    while (reader.find("key").status == 0 || !is_asleep(threads[0]) || !is_asleep(threads[1])) {
+      ::usleep(5000);
     }
-    ::usleep(5000);  // both wait
     reader.release(leased);
     while (owner.publish("key", 8, 8) != 0) {
       std::this_thread::yield();
