@@ -31,25 +31,6 @@ bool has_other_threads() {
   return error || std::distance(begin(tasks), end(tasks)) > 1;
 }
 
-/// "shmem: PE 3: ...", which PE 3 has printed, or oshrun for it; not "PE 3 (pid 7) was killed ...".
-bool is_message_of_pe(std::string_view reason) {
-  constexpr std::string_view kStart = "shmem: PE ";
-  if (!reason.starts_with(kStart)) {
-    return false;
-  }
-  reason.remove_prefix(kStart.size());
-  const auto end = reason.find_first_not_of("0123456789");
-  return end != 0 && end != std::string_view::npos && reason[end] == ':';
-}
-
-/// A wait's failure without the reason for the end of the job if another process prints that. A call that has failed by
-/// itself keeps it: what it names may be a consequence.
-std::string without_reason(const std::string& text, const std::string& reason) {
-  const bool has_own = text.find("; the job was ended") != std::string::npos;
-  const auto place = is_message_of_pe(reason) && !has_own ? text.find(": " + reason) : std::string::npos;
-  return place == std::string::npos ? text : text.substr(0, place) + text.substr(place + 2 + reason.size());
-}
-
 constexpr std::string_view kJobWasEnded = "the job was ended";
 
 std::string wait_text(const std::string& text) {
@@ -174,7 +155,7 @@ void Runtime::end_job(const Error& error) const {
   // The loss of another node, or of the leader of this one, is a consequence, too.
   const bool is_told = text.find(kJobWasEnded) != std::string::npos;
   if (is_told) {
-    log_wait(agreed, without_reason(text, job_.bootstrap->aborted().value_or("")), EndKind::kTold);
+    log_wait(agreed, text, EndKind::kTold);
   } else if (error.code == std::errc::owner_dead || error.code == std::errc::host_unreachable) {
     log_wait(agreed, text, EndKind::kNoticed);
   } else {
