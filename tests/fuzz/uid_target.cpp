@@ -168,12 +168,13 @@ void run_changed_pe(const Job& job, Input& input) {
   std::size_t left_out = input.take<std::uint8_t>();
   auto added = std::optional(input.take_bytes(input.take<std::uint8_t>()));
   Endpoint place = next_place();
-  const UniqueFd listener = listen_here(place);
+  UniqueFd listener = listen_here(place);
   std::thread pe([&] { job.run_pe(place); });
   pollfd waiting{listener.get(), POLLIN, 0};
   while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {  // libFuzzer's alarm
   }
   const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  listener.reset();  // a PE that is dropped before it is accepted would connect again
   auto server = shmem::connect_to(job.place(), soon());
   check(client && server, "the PE and the server are connected");
 
