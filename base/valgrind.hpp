@@ -12,6 +12,6 @@
 #define RUNNING_ON_VALGRIND 0
 #define VALGRIND_MALLOCLIKE_BLOCK(address, bytes, red_zone, is_zero) static_cast<void>(address)
 #define VALGRIND_FREELIKE_BLOCK(address, red_zone) static_cast<void>(address)
-#define VALGRIND_MAKE_MEM_NOACCESS(address, bytes) static_cast<void>(address)
-#define VALGRIND_MAKE_MEM_DEFINED(address, bytes) static_cast<void>(address)
+#define VALGRIND_MAKE_MEM_NOACCESS(address, bytes) (static_cast<void>(address), static_cast<void>(bytes))
+#define VALGRIND_MAKE_MEM_DEFINED(address, bytes) (static_cast<void>(address), static_cast<void>(bytes))
 #endif

@@ -25,8 +25,8 @@ bool has_sanitizer() {
 /// What is marked: the ends of live blocks with what follows them, and freed blocks; by their beginnings.
 struct Marks {
   std::map<std::byte*, std::size_t> live;
-  std::byte* begin = nullptr;
-  std::byte* end = nullptr;
+  std::byte* first = nullptr;
+  std::byte* last = nullptr;  // behind it
 };
 Marks& marks() {
   static Marks& all = *new Marks;  // never destroyed: exit handlers free blocks, too
@@ -35,8 +35,8 @@ Marks& marks() {
 
 void forbid(std::byte* begin, std::size_t bytes) {
   Marks& all = marks();
-  all.begin = all.begin == nullptr ? begin : std::min(all.begin, begin);
-  all.end = std::max(all.end, begin + bytes);
+  all.first = all.first == nullptr ? begin : std::min(all.first, begin);
+  all.last = std::max(all.last, begin + bytes);
   if (has_sanitizer()) {
     __asan_poison_memory_region(begin, bytes);
   }
@@ -49,6 +49,8 @@ void allow(std::byte* begin, std::size_t bytes) {
   }
 }
 
+bool wanted = false;
+
 void end_block(std::byte* block) {
   if (marks().live.erase(block) != 0) {
     VALGRIND_FREELIKE_BLOCK(block, 0);
@@ -57,8 +59,11 @@ void end_block(std::byte* block) {
 
 }  // namespace
 
+void begin() {
+  wanted = has_sanitizer() || RUNNING_ON_VALGRIND != 0;
+}
+
 bool are_wanted() {
-  static const bool wanted = has_sanitizer() || RUNNING_ON_VALGRIND != 0;
   return wanted;
 }
 
@@ -84,7 +89,7 @@ void freed(std::byte* heap, const HeapBlock& block) {
   forbid(heap + block.offset, block.taken);
 }
 
-void forget() {
+void end() {
   if (!are_wanted()) {
     return;
   }
@@ -95,11 +100,12 @@ void forget() {
     end_block(block);
     VALGRIND_MAKE_MEM_DEFINED(block, bytes);
   }
-  if (all.begin != nullptr) {
-    allow(all.begin, static_cast<std::size_t>(all.end - all.begin));
-    VALGRIND_MAKE_MEM_DEFINED(all.begin, static_cast<std::size_t>(all.end - all.begin));
+  if (all.first != nullptr) {
+    allow(all.first, static_cast<std::size_t>(all.last - all.first));
+    VALGRIND_MAKE_MEM_DEFINED(all.first, static_cast<std::size_t>(all.last - all.first));
   }
   all = Marks{};
+  wanted = false;
 }
 
 }  // namespace shmem::block_marks

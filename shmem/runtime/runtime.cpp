@@ -140,6 +140,7 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr),
       counts_(job_.options.info ? &job_.metadata(job_.me).calls : nullptr),
       watches_calls_(checker_ || counts_ != nullptr) {
+  block_marks::begin();
   const bool checked = watches_calls_ || job_.on_several_nodes();
   reach_ = {.mine = reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)),
             .unchecked_heap = checked ? 0 : job_.memory.heap_size(),
@@ -151,7 +152,7 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
 
 Runtime::~Runtime() {
   reach_ = {};
-  block_marks::forget();
+  block_marks::end();
 }
 
 void Runtime::check_heap_call(const HeapCall& call) const {
