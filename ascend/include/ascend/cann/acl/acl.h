@@ -173,7 +173,7 @@ ACL_INLINE aclError acli_allocate(const char* call, void** ptr, size_t size) SHM
   if (ptr == NULL || size == 0) {
     return shmemx_acl_fail(call, "ptr is NULL or size 0", ACL_ERROR_RT_PARAM_INVALID);
   }
-  *ptr = size <= SIZE_MAX - 63 ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
+  *ptr = size <= PTRDIFF_MAX - 63 ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
   return *ptr != NULL ? ACL_SUCCESS : shmemx_acl_fail(call, "out of memory", ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 ACL_INLINE aclError acli_free(const char* call, void* ptr) SHMEM_NOEXCEPT {
