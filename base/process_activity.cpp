@@ -108,7 +108,8 @@ bool has_ended(pid_t process) {
 
 std::uint64_t start_of(pid_t process) {
   constexpr int kStart = 22;
-  const std::string stat = beginning_of(folder_of(process) + "/stat");
+  // That of the first thread: of the file of its own process qemu-user shows other contents than the kernel.
+  const std::string stat = beginning_of(folder_of(process) + "/task/" + std::to_string(process) + "/stat");
   return field_of(behind_name(stat), kStart);
 }
 

@@ -7,6 +7,8 @@
 #include <functional>
 #include <new>
 
+#include "tests/support/sanitized.hpp"
+
 namespace {
 
 using base::HelperThread;
@@ -24,7 +26,8 @@ TEST(HelperThread, ReceivesNoSignalsButThoseOfRemovedMemory) {
   ASSERT_TRUE(thread);
   thread->join();
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGCHLD, SIGALRM, SIGPROF, SIGRTMIN, SIGRTMAX}) {
-    EXPECT_EQ(::sigismember(&mask, signal), 1) << signal;
+    // qemu-user keeps the last signal for itself.
+    EXPECT_TRUE(::sigismember(&mask, signal) == 1 || (test_support::kEmulated && signal == SIGRTMAX)) << signal;
   }
   EXPECT_EQ(::sigismember(&mask, SIGBUS), 0);
 }

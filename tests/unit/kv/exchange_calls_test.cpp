@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "shmem/memory/memory_limit.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace {
@@ -225,6 +226,9 @@ void keep_memory_warning(int /*level*/, const char* text) {
 }
 
 TEST(ExchangeCalls, WarnsOnceOfMemoryThatTheMachineDoesNotHave) {
+  if (test_support::kEmulated) {
+    GTEST_SKIP() << "qemu-user does not map so much";
+  }
   shmemx_set_logger(keep_memory_warning);
   Member owner(exchange_name(70));
   const std::size_t most = shmem::memory_limit().bytes / 4096 * 4096;
