@@ -9,7 +9,7 @@
 namespace base {
 namespace {
 
-/// Nothing can be read without /proc: then this is the kernel's default.
+/// The kernel's default if it cannot be read, as without /proc.
 uid_t unknown_user() {
   std::ifstream file("/proc/sys/kernel/overflowuid");
   uid_t number = 0;

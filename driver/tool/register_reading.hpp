@@ -11,12 +11,12 @@
 
 namespace tool {
 
-/// A register as it was read; of one that is only written, no words.
+/// A register as it was read. A register that can only be written has no words.
 struct Reading {
   const RegisterSpec* spec;
   std::uint64_t offset;
   std::vector<std::uint64_t> words;
-  /// False for the registers of a fault if there is none: 0 would be the name of a kind.
+  /// False for the registers that describe a fault while there is no fault: their 0 would read as a kind of fault.
   bool has_meaning = true;
 };
 
@@ -27,7 +27,7 @@ struct Block {
 };
 
 Result<std::uint64_t> read_word(gba_device* device, std::uint64_t offset, unsigned size);
-/// Those of `groups`; if it is empty, of the device and of the groups in use.
+/// The registers of `groups`; if it is empty, those of the device and of the groups in use.
 Result<std::vector<Block>> read_blocks(gba_device* device, const gba_device_info& info,
                                        std::vector<std::uint32_t> groups);
 

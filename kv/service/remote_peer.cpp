@@ -345,7 +345,7 @@ RemotePull::RemotePull(std::shared_ptr<RemotePeer> peer, std::span<const Block> 
   start_some(false);
 }
 
-/// Nobody looks at the statuses any more; what is under way writes to the memory until it is over.
+/// The statuses are not read any more. Transfers under way write to the memory until they end, so this waits for them.
 RemotePull::~RemotePull() {
   while (!requests_.empty()) {
     finish_oldest();

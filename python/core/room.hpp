@@ -19,7 +19,7 @@ class Room {
 
   explicit Room(std::uint64_t bytes) : free_{{0, bytes}} {}
 
-  /// The first part that is large enough; empty: there is none. Copies are fast where source and destination begin at
+  /// The first part that is large enough, or an empty one. Copies are fast where source and destination begin at
   /// the same place of a page, which large blocks of engines do at its beginning.
   Part take(std::uint64_t bytes) {
     const std::uint64_t size = rounded(bytes);

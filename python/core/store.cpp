@@ -338,7 +338,7 @@ bool Store::make_room(shmemx_exchange_t* exchange, std::uint64_t bytes, bool& re
   }
 }
 
-/// The least recently used one that nobody here uses.
+/// Evicts the least recently used entry without a reader here.
 bool Store::evict_one(shmemx_exchange_t* exchange) {
   const auto victim = std::find_if(used_.begin(), used_.end(), [](const Entry* entry) {
     return entry->state == State::kReady && entry->readers == 0;

@@ -73,7 +73,7 @@ struct CallQueue::State {
       given.notify_one();
     }
   }
-  /// False: there is none, and there can be none now.
+  /// False if there is no thread yet and none can be started now.
   static bool start_thread(const std::shared_ptr<State>& state);
   void make_first(std::unique_lock<std::mutex>& lock);
   void finish(std::unique_lock<std::mutex>& lock, const CallPointer& call);

@@ -96,7 +96,7 @@ shmem::KeyValueStore store_of(const shmemx_group_store_t& store) {
           }};
 }
 
-/// Of a handle that a call needs, called `what` in messages.
+/// Checks a handle that a call needs. Messages call it `what`.
 template <typename Handle>
 Result<void> check(const char* call, const char* what, const Handle* handle) {
   return handle == nullptr ? refuse(call, fmt::format("{} is NULL", what)) : handle->owner.check(call);

@@ -28,12 +28,12 @@ enum class EndKind : std::uint32_t {
 
 /// Written by the PE's process; `kind` last.
 struct EndReport {
-  std::atomic<std::int32_t> owner;  // the process; 0: none
+  std::atomic<std::int32_t> owner;  // the process; 0: no process yet
   std::atomic<EndKind> kind;
   std::uint32_t order;  // among the reports of all PEs
   std::int32_t signal;
   std::uint64_t address;  // of the access that raised it, or 0
-  // Of a wait: what the PE waited in, or nothing if it was in no call; an end of line; and the message.
+  // The message. kTold, kNoticed: before it the call that the PE waited in, or nothing, and a newline.
   std::array<char, 1512> text;
   std::array<char, 2560> frames;  // "OFFSET MODULE" in hexadecimal, one a line, the innermost call first
 };
@@ -72,9 +72,9 @@ class EndReports {
 void attach_end_report();
 /// True if oshrun tells the user, so that this process does not print `text`. The first report of a process counts.
 bool report_end(EndKind kind, std::string_view text);
-/// nullptr: there is none, or this process has reported.
+/// The report of this process, to be filled. nullptr if oshrun has not started it, or if it has reported already.
 EndReport* own_end_report();
-/// For signal handlers: claims the report of this process; nullptr if there is none, or if it has reported already.
+/// For signal handlers: claims the report of this process. nullptr if it has no report, or has reported already.
 EndReport* claim_end_report();
 /// Makes the claimed report known.
 void publish_end_report(EndReport& report, EndKind kind);

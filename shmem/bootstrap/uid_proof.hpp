@@ -57,7 +57,7 @@ class Seals {
  public:
   /// `side` tells the sides apart. `proof` is one of this connection, so that its random numbers are in each seal.
   Seals(const Secret& secret, std::string_view side, const Proof& proof) : key_(sign(secret, side, proof)) {}
-  /// Of the next frame.
+  /// The seal of the next frame.
   Seal next(std::span<const std::byte> frame);
 
  private:

@@ -151,7 +151,7 @@ class UidJobState {
 
   /// The answer to a process that identifies itself. `nonce` is a new one.
   [[nodiscard]] Challenge challenge(const Hello& hello, const Nonce& nonce) const;
-  /// Of the frames of one side after that.
+  /// Makes the seals of the frames that `side` sends afterwards.
   [[nodiscard]] Seals seals(Prover side, const Hello& hello, const Challenge& challenge) const {
     return seals_of(job_.secret, side, hello, challenge);
   }

@@ -14,7 +14,7 @@
 namespace shmem {
 namespace {
 
-// Of numbers of which one is no number, the result is none: the same on all ranks, whichever of them has it.
+// If one of the numbers is a NaN, the result is a NaN: on all ranks, whichever of them contributed it.
 struct MaximumOrNan {
   template <typename T>
   static T apply(T first, T second) {

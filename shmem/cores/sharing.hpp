@@ -58,9 +58,9 @@ struct Company {
   }
 };
 
-/// Of `cpus`, leaves those to which a waiter on `cpu` may move: those without another PE. None: it stays.
+/// Keeps in `cpus` the processors without another PE, to which a waiter on `cpu` may move. If none is left, it stays.
 void keep_free_of_pes(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now);
-/// Leaves those with another PE.
+/// Keeps in `cpus` the processors with another PE.
 void keep_used_by_pes(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now);
 
 /// How often a PE moves: not again for a while, and for longer each time that the last move has not helped for long.
@@ -73,7 +73,7 @@ class MoveLimit {
   bool take(std::chrono::steady_clock::time_point now);
 
  private:
-  // Hints: of two threads at once both may move.
+  // Hints: if two threads take a move at once, both may get it.
   std::atomic<std::chrono::steady_clock::rep> next_{0};
   std::atomic<std::chrono::steady_clock::rep> pause_{0};
 };
@@ -110,7 +110,7 @@ class SharingWatch {
   [[nodiscard]] Sighting sighting_of(std::size_t pe) const {
     return Sighting::of(pes_[pe]->sighting.load(std::memory_order_relaxed));
   }
-  /// Leaves the processors that a PE on `cpu` moves to.
+  /// Keeps the processors that a PE on `cpu` may move to.
   using Keep = void(Cpus& cpus, int cpu, std::span<const Sighting> others, SightingTick now);
   bool move_from(int cpu, SightingTick now, Keep& keep);
   bool move_in_room(int cpu, SightingTick now, Keep& keep);
@@ -124,7 +124,7 @@ class SharingWatch {
   std::atomic<bool> refused_{false};
   std::atomic<std::uint64_t> moves_{0};
 
-  /// Of one thread that moves: a wait allocates nothing, unless the machine has got more processors meanwhile.
+  /// Used by the one thread that moves. They keep their memory: a wait allocates only if processors were added.
   std::atomic<bool> is_moving_{false};
   Cpus allowed_;
   Cpus targets_;

@@ -24,7 +24,7 @@ struct MessageEnd {
 /// Why messages have failed: one for all that end for the same reason, so that ending them needs no memory.
 using ErrorPointer = std::shared_ptr<const Error>;
 
-/// Of a collective call for which there is no memory.
+/// The error of a collective call for which there is no memory.
 ErrorPointer no_memory_for_call(int rank);
 
 /// Constant for others than the mail, but for `over`.

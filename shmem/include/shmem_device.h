@@ -140,7 +140,7 @@ SHMEM_API int shmemx_core_flag_wait(shmemx_core_t* core, int flag) SHMEM_NOEXCEP
 #define SHMEMX_ANY 1
 #define SHMEMX_SOME 2
 /* Or'ed to these: the elements may be those of another PE of this node, by the address that shmem_ptr gives for them.
- * Who changes them does not wake this PE, which then looks once in a millisecond. */
+ * A change of theirs does not wake this PE; it looks once a millisecond. */
 #define SHMEMX_MAPPED 16
 
 /* Elements and the comparison. Nothing is kept after the call. */

@@ -11,7 +11,7 @@
 
 namespace shmem_info {
 
-/// The columns of the terminal on standard output; 0: it is none, and lines have any length.
+/// The columns of the terminal on standard output. 0 if it is no terminal: lines then have any length.
 std::size_t terminal_width();
 
 /// `text` with ends of lines at spaces, so that a line has up to `width` columns of which the first `indent` are free

@@ -108,7 +108,7 @@ void Job::report_tools() {
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
     if (written < 0 && errno != EINTR) {
-      return;  // nobody wants it any more
+      return;  // the reader has closed the pipe
     }
     rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
   }

@@ -149,7 +149,7 @@ Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask, int ports) {
   const std::string socket = "@gba-" + std::string(name->data(), name->size());
   ChildProgram program;
   program.file = *file;
-  // Nobody else has it: one PE may take all groups.
+  // Only this job uses the device: one PE may take all groups.
   program.arguments = {*file, "--socket", socket, "--group-limit", std::to_string(GBA_MAX_GROUPS)};
   if (ports > 0) {
     program.arguments.insert(program.arguments.end(), {"--ports", std::to_string(ports)});

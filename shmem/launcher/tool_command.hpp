@@ -19,7 +19,7 @@ struct Debugger {
   std::string program;                   // gdb, or a program with its options
   std::vector<std::pair<int, int>> pes;  // from the first to the second; empty: chosen by the terminal
 };
-/// Nothing if PES is not a list of numbers and ranges.
+/// nullopt if PES is not a list of numbers and ranges.
 std::optional<Debugger> debugger_of(const std::string& text);
 
 /// What runs the PEs of this oshrun. Constant.

@@ -17,7 +17,7 @@ std::size_t round_up(std::size_t size) {
   return (size + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Of one PE: pages of its own, because each PE counts on a processor of its own.
+/// The bytes of one PE's table: whole pages, because each PE counts on a processor of its own.
 std::size_t stride_for(int total) {
   return round_up(sizeof(PeTable) + static_cast<std::size_t>(total) * sizeof(Target));
 }

@@ -119,7 +119,7 @@ bool add_call(FixedText& text, const CodePlace& place) {
   return false;
 }
 
-/// Where the call was made that has led to code that is none; nullptr: unknown.
+/// Where the call was made that jumped to an address without code. nullptr if unknown.
 const void* caller_of(void* context) {
   const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)

@@ -25,7 +25,7 @@ inline bool has_ipv6_loopback() {
   return bound;
 }
 
-/// A port of 127.0.0.1 that no socket has now; 0: there is none.
+/// A port of 127.0.0.1 that no socket has now, or 0.
 inline int free_loopback_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

@@ -68,7 +68,7 @@ std::string here_text() {
                      host != nullptr ? fmt::format("SHMEM_HOST_ID={}", host) : "no SHMEM_HOST_ID");
 }
 
-/// An Error that says where nobody was looked for and found.
+/// The Error of an exchange without members: it says in which place they were looked for.
 Error nobody(const Options& options) {
   std::string text =
       fmt::format("exchange {} has no members here ({}); members on one node see each other if these are the same",

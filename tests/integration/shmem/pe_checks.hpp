@@ -55,7 +55,7 @@ T* allocate(std::size_t count = 1) {
   return static_cast<T*>(shmem_calloc(count, sizeof(T)));
 }
 
-/// Calls the action of this name. False: there is none, which is printed.
+/// Calls the action of this name. If there is no such action, prints that and returns false.
 inline bool act(std::string_view name, const std::vector<std::pair<std::string_view, std::function<void()>>>& actions) {
   const auto found = std::ranges::find(actions, name, [](const auto& action) { return action.first; });
   if (found == actions.end()) {

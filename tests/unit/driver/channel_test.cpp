@@ -154,7 +154,7 @@ TEST(VfioUserChannel, ServerThatStopsInTheMiddleOfAReplyIsLost) {
   expect_broken(*server.channel(milliseconds{20}), "no answer in time", Loss::kSilent);
 }
 
-/// Who makes the socket that clients connect to: the server, or a service manager that starts it and then sleeps.
+/// The process that makes the socket which clients connect to: the server, or a service manager that then sleeps.
 enum class Listens { kServer, kManager };
 
 /// A server in a process of its own, which answers VERSION and then plays `script`.

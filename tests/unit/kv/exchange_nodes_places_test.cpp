@@ -38,7 +38,7 @@ shmem::Secret secret() {
   return shmem::derive_from_public("a secret", "places");
 }
 
-/// Of its message port, which does not exist.
+/// The address of a message port that does not exist.
 std::vector<std::byte> address_of(std::uint64_t id) {
   return std::vector<std::byte>(8, static_cast<std::byte>(id));
 }

@@ -177,7 +177,7 @@ TEST(UserNamespace, ThatKnowsNoUserHasNoExchanges) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kNoNamespaces) {
-    GTEST_SKIP() << "this machine lets nobody make a user namespace";
+    GTEST_SKIP() << "this machine lets no process make a user namespace";
   }
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }

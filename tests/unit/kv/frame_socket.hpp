@@ -62,7 +62,7 @@ class FrameSocket {
     }
   }
 
-  /// Of what this side sends.
+  /// The seals of the frames that this side sends.
   std::optional<shmem::Seals>& seals() { return seals_; }
 
  private:

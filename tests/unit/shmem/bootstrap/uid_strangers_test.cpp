@@ -193,7 +193,7 @@ TEST_P(UidStrangers, AFloodThatBeginsAsPesDoKeepsNoPeOut) {
 }
 
 TEST_P(UidStrangers, APeThatIsDroppedBeforeItHasProvedItselfTriesAgain) {
-  // Nobody has this process's listener yet: the server is this test, until PE 0 comes.
+  // No PE has taken this process's listener yet: this test is the server until PE 0 comes.
   const int port = listener_->socket.get();
   std::atomic<bool> dropped{false};
   const auto texts = in_threads(2, [&](int pe) -> std::string {

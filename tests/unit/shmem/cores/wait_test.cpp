@@ -352,7 +352,7 @@ class YieldWatchTest : public testing::Test {
     }
     return now_ - begin;
   }
-  /// As of PEs that wait for each other, and of nobody else.
+  /// As PEs do that wait only for each other.
   void yield_briefly(int times) {
     for (int i = 0; i < times; ++i) {
       yield(2us);

@@ -165,7 +165,7 @@ TEST_F(FdPassing, DoesNotServeAsTheUserThatStandsForAllUnknownOnes) {
     return server || exchange ? "opened" : server.error().text == exchange.error().text ? server.error().text : "";
   });
   if (texts[0] == "no user namespaces") {
-    GTEST_SKIP() << "this machine lets nobody make a user namespace";
+    GTEST_SKIP() << "this machine lets no process make a user namespace";
   }
   EXPECT_THAT(texts[0], HasSubstr("stands for all users that are unknown"));
 }
