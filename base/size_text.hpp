@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes as people read them.
+// Sizes and counts as people read them.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace base {
+
+/// "1 PE", "2 PEs", "3 processes".
+template <std::integral Number>
+std::string count(Number number, std::string_view thing) {
+  const char* const end = number == 1 ? "" : thing.ends_with('s') ? "es" : "s";
+  return std::to_string(number) + ' ' + std::string(thing) + end;
+}
 
 /// "3 GiB", "512 KiB", "1000 bytes": the largest unit that says it exactly.
 inline std::string size_text(std::size_t bytes) {
@@ -15,7 +24,7 @@ inline std::string size_text(std::size_t bytes) {
       return std::to_string(bytes >> shift) + unit;
     }
   }
-  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  return count(bytes, "byte");
 }
 
 /// "23.5 GiB": a size that need not be exact.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/size_text.hpp"
 #include "driver/device.hpp"
 #include "uapi/gba_regs.h"
 
@@ -35,8 +36,9 @@ Result<void> Device::check(const gba_group_handle& handle) const {
       handle.reserved == 0 && handle.sequence < kFirstSequenceEnd) {
     return {};
   }
-  return fail(std::errc::invalid_argument, fmt::format("gba: {}: not a handle of a group: group {} of {} members",
-                                                       backend_->path(), handle.group, handle.member_count));
+  return fail(std::errc::invalid_argument,
+              fmt::format("gba: {}: not a handle of a group: group {} of {}", backend_->path(), handle.group,
+                          base::count(handle.member_count, "member")));
 }
 
 Result<GroupLimit> Device::group_limit() const {

@@ -147,7 +147,8 @@ def main(path, members=2, rounds=100, memory="sealed"):
     for port in ports:
         port.command(LEAVE, group)
     owner.command(FREE, group)
-    print(f"{rounds} barriers of {count} members, {sum(port.stores for port in ports)} flags by DMA_WRITE")
+    members = "1 member" if count == 1 else f"{count} members"
+    print(f"{rounds} barriers of {members}, {sum(port.stores for port in ports)} flags by DMA_WRITE")
     print("gba_client: correct")
 
 

@@ -139,8 +139,8 @@ int main(int argc, char** argv) {
   error = largest_error(&block, block.grid[steps % 2], rows, columns, height);
   shmem_double_max_reduce(SHMEM_TEAM_WORLD, &worst, &error, 1);
   if (shmem_my_pe() == 0) {
-    printf("heat: %ld x %ld, %ld steps on %d PEs; the wave is %.4f high, the largest error is %.1e\n", rows, columns,
-           steps, shmem_n_pes(), height, worst);
+    printf("heat: %ld x %ld, %ld steps on %d PE%s; the wave is %.4f high, the largest error is %.1e\n", rows, columns,
+           steps, shmem_n_pes(), shmem_n_pes() == 1 ? "" : "s", height, worst);
   }
   const int status = verdict("heat", !(error < 1e-11));
   for (int i = 0; i < 2; ++i) {

@@ -22,7 +22,7 @@ int main(void) {
     char name[SHMEM_MAX_NAME_LEN];
     shmem_info_get_version(&major, &minor);
     shmem_info_get_name(name);
-    printf("%d PEs of %s, OpenSHMEM %d.%d\n", greetings, name, major, minor);
+    printf("%d PE%s of %s, OpenSHMEM %d.%d\n", greetings, greetings == 1 ? "" : "s", name, major, minor);
   }
   const int status = verdict("hello", me == 0 && greetings != pes);
   shmem_finalize();

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   shmem_barrier_all(); /* all PEs have counted, and the counts have arrived */
 
   if (me == 0) {
-    printf("histogram: %ld numbers in %ld bins on %d PEs\n", samples * pes, bins, pes);
+    printf("histogram: %ld numbers in %ld bins on %d PE%s\n", samples * pes, bins, pes, pes == 1 ? "" : "s");
     if (bins <= 64) {
       print_bars(counts, bins_per_pe, bins, samples);
     }

@@ -134,7 +134,8 @@ int main(int argc, char** argv) {
   std::sort(inbox, inbox + received);
 
   if (shmem_my_pe() == 0) {
-    std::printf("integer_sort: %ld keys on %d PEs, %zu at most on one\n", keys_per_pe * pes, pes, plan.most);
+    std::printf("integer_sort: %ld keys on %d PE%s, %zu at most on one\n", keys_per_pe * pes, pes, pes == 1 ? "" : "s",
+                plan.most);
   }
   const int status = verdict("integer_sort", check(inbox));
   shmem_free(inbox);

@@ -232,8 +232,9 @@ int main(int argc, char** argv) {
       atomic_store(&shared->aborted, 1);
     }
   }
-  printf("%u processes: %llu barriers released by the device, %llu completed in software\n", size,
-         (unsigned long long)atomic_load(&shared->by_device), (unsigned long long)atomic_load(&shared->in_software));
+  printf("%u process%s: %llu barriers released by the device, %llu completed in software\n", size,
+         size == 1 ? "" : "es", (unsigned long long)atomic_load(&shared->by_device),
+         (unsigned long long)atomic_load(&shared->in_software));
   if (failed || atomic_load(&shared->early) > 0) {
     printf("lossless_barrier: wrong: %llu times a barrier was left early\n",
            (unsigned long long)atomic_load(&shared->early));

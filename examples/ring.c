@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
   if (me == 0) {
     const double hop = (seconds() - start) / (double)(laps * pes);
     const long expected = laps * pes * (pes + 1L) / 2;
-    printf("ring: %ld laps through %d PEs make %ld, expected %ld; %.2f us a hop\n", laps, pes, token, expected,
-           hop * 1e6);
+    printf("ring: %ld laps through %d PE%s make %ld, expected %ld; %.2f us a hop\n", laps, pes, pes == 1 ? "" : "s",
+           token, expected, hop * 1e6);
     wrong = token != expected;
   }
   const int status = verdict("ring", wrong);

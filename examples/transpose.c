@@ -67,7 +67,8 @@ int main(int argc, char** argv) {
   turn_tiles(in, matrix, rows, columns);
 
   if (me == 0) {
-    printf("transpose: %ld x %ld on %d PEs, tiles of %zu bytes\n", columns, columns, pes, tile * sizeof(double));
+    printf("transpose: %ld x %ld on %d PE%s, tiles of %zu bytes\n", columns, columns, pes, pes == 1 ? "" : "s",
+           tile * sizeof(double));
   }
   const int status = verdict("transpose", failed != 0 ? 1 : count_wrong(matrix, rows, columns, me * rows));
   shmem_free(in);

@@ -24,6 +24,7 @@
 
 #include "base/fd.hpp"
 #include "base/option_help.hpp"
+#include "base/size_text.hpp"
 #include "base/usable_processors.hpp"
 #include "fake_device/effects.hpp"
 #include "fake_device/log.hpp"
@@ -246,8 +247,8 @@ int serve(Arguments arguments) {
     return 1;
   }
   const auto& options = arguments.options;
-  std::printf("gba-fake-device: ready on %s: %u groups x %u members, %u ports\n", options.socket.c_str(),
-              options.profile->groups, options.profile->members, options.ports);
+  std::printf("gba-fake-device: ready on %s: %u groups x %u members, %s\n", options.socket.c_str(),
+              options.profile->groups, options.profile->members, base::count(options.ports, "port").c_str());
   std::fflush(stdout);
   ::sd_notify(0, "READY=1");
   (*server)->run();

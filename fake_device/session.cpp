@@ -217,7 +217,8 @@ Reply Session::open_port(const ClientLimits& limits) {
   // The groups of the client before must not count for the next one: uapi rule 37.
   const auto port = ports_.take([this](unsigned free) { return host_.engine().model().groups_held(free) == 0; });
   if (!port) {
-    log(LogLevel::kWarning, fmt::format("refused: all {} ports are taken", ports_.size()));
+    log(LogLevel::kWarning, ports_.size() == 1 ? "refused: the only port is taken"
+                                               : fmt::format("refused: all {} ports are taken", ports_.size()));
     return {.error = EBUSY, .payload = {}, .fds = {}};
   }
   auto function = Function::open(host_.engine(), *port, *this, host_.interrupts(), host_.dma_pool());

@@ -21,7 +21,7 @@ Result<GroupLimit> set_limit(gba_device* device, const gba_device_info& info, st
   const std::string tried =
       fmt::format("gba: {}: cannot set the limit of groups to {}: ", static_cast<const char*>(info.path), groups);
   if (groups > info.groups) {
-    return Failure{-EINVAL, fmt::format("{}the device has {} groups", tried, info.groups), kUsage};
+    return Failure{-EINVAL, fmt::format("{}the device has {}", tried, count(info.groups, "group")), kUsage};
   }
   if (const int error = gba_device_write_register(device, GBA_REG_GROUP_LIMIT, 8, groups); error != 0) {
     return failed(error);

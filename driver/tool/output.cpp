@@ -79,10 +79,6 @@ std::string pci_id(unsigned vendor, unsigned device) {
   return fmt::format("{:04x}:{:04x}", vendor, device);
 }
 
-std::string count(std::uint64_t number, const std::string& thing) {
-  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
-}
-
 namespace {
 
 const char* name_of(Verdict verdict) {

@@ -9,6 +9,8 @@
 
 #include "driver/tool/invocation.hpp"
 
+#include "base/size_text.hpp"
+
 namespace tool {
 
 using Json = nlohmann::ordered_json;
@@ -29,8 +31,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows);
 std::string duration(std::uint64_t ns);
 /// "1eaf:0b01".
 std::string pci_id(unsigned vendor, unsigned device);
-/// "1 group", "2 groups".
-std::string count(std::uint64_t number, const std::string& thing);
+using base::count;
 
 enum class Verdict { kOk, kNote, kProblem };  // a note: something optional, or skipped
 

@@ -41,7 +41,8 @@ def train(rank, size):
     assert all(torch.equal(one, weights[0]) for one in weights), "the ranks have different models"
     assert losses[-1] < 0.01 * losses[0], f"loss {losses[0]} -> {losses[-1]}"
     if rank == 0:
-        print(f"{STEPS} steps on {size} ranks with {dist.get_backend()}, {STEPS / seconds:.0f} a second")
+        ranks = "1 rank" if size == 1 else f"{size} ranks"
+        print(f"{STEPS} steps on {ranks} with {dist.get_backend()}, {STEPS / seconds:.0f} a second")
         print(f"loss {losses[0]:.3g} -> {losses[-1]:.3g}, and each rank has the same model")
         print("ddp: correct", flush=True)
 

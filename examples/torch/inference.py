@@ -60,7 +60,8 @@ def main(rank, size):
         assert torch.allclose(hidden, alone, rtol=1e-3, atol=1e-3), "the ranks get another result than one alone"
     if rank == 0:
         count = BATCH * STEPS
-        print(f"{count} tokens on {size} ranks with {dist.get_backend()}, {count / seconds:.0f} a second")
+        ranks = "1 rank" if size == 1 else f"{size} ranks"
+        print(f"{count} tokens on {ranks} with {dist.get_backend()}, {count / seconds:.0f} a second")
         if dist.get_backend() == "shmem":
             print(f"{shmem_torch.statistics().direct_calls} of {STEPS} sums were made without a copy")
         print("inference: correct", flush=True)

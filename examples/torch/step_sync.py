@@ -41,7 +41,8 @@ def main(rank, size):
     medians = {name: statistics.median(synchronise(rank, size, group)) for name, group in groups.items()}
     if rank == 0:
         figures = ", ".join(f"{median:.1f} us with {name}" for name, median in medians.items())
-        print(f"{STEPS} steps of {size} ranks; the median agreement takes {figures}")
+        ranks = "1 rank" if size == 1 else f"{size} ranks"
+        print(f"{STEPS} steps of {ranks}; the median agreement takes {figures}")
         print("step_sync: correct", flush=True)
     dist.barrier()
 

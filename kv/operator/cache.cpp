@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "base/size_text.hpp"
 #include "kv/operator/plan.hpp"
 
 namespace shmem::kv {
@@ -15,8 +16,8 @@ Error invalid(std::string what) {
 }
 
 std::string describe(const Shape& shape) {
-  return fmt::format("{} layers of {} blocks of {} heads x {} x {} elements", shape.layers, shape.blocks, shape.heads,
-                     shape.page, shape.head_dim);
+  return fmt::format("{} of {} of {} x {} x {} elements", base::count(shape.layers, "layer"),
+                     base::count(shape.blocks, "block"), base::count(shape.heads, "head"), shape.page, shape.head_dim);
 }
 
 /// K and V are side by side in a chunk, or in separate planes.

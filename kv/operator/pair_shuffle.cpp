@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "base/size_text.hpp"
+
 namespace shmem::kv {
 namespace {
 
@@ -50,8 +52,9 @@ Result<CopyList> PairShuffle::list_copies(const CheckedCache& cache, const MoveP
 Result<PairShuffle::Prepared> PairShuffle::prepare(const PairPlan& plan, const Cache& cache) const {
   const PairTable table = plan.table();
   if (table.pes() != team_.size() || plan.me() != team_.me()) {
-    return fail(std::errc::invalid_argument, fmt::format("the plan is PE {}'s of {} PEs, but this is PE {} of {}",
-                                                         plan.me(), table.pes(), team_.me(), team_.size()));
+    return fail(std::errc::invalid_argument,
+                fmt::format("the plan is PE {}'s of {}, but this is PE {} of {}", plan.me(),
+                            base::count(table.pes(), "PE"), team_.me(), team_.size()));
   }
   if (!plan.own()) {
     return plan.own().error();
@@ -238,8 +241,9 @@ std::string PairShuffle::name_call() const {
 }
 
 std::string PairShuffle::name_part(const Prepared& call) const {
-  return call.role == Role::kSender ? fmt::format("sending {} blocks to PE {}: ", call.blocks, call.pairing.partner)
-                                    : fmt::format("receiving from PE {}: ", call.pairing.partner);
+  return call.role == Role::kSender
+             ? fmt::format("sending {} to PE {}: ", base::count(call.blocks, "block"), call.pairing.partner)
+             : fmt::format("receiving from PE {}: ", call.pairing.partner);
 }
 
 Error PairShuffle::explain(const Prepared& call, const Report& report) const {

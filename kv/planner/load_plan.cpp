@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/size_text.hpp"
 #include "kv/planner/sequence_plan.hpp"
 
 namespace shmem::kv {
@@ -41,8 +42,8 @@ Result<void> check_loads(std::span<const MemberLoad> loads, std::size_t members,
       return cannot(fmt::format("load {} is of member {}, which is not in 0..{}", i, one.member, members - 1));
     }
     if (one.load < 0 || one.load > most || one.keys.size() > kMostKeys - keys) {
-      return cannot(fmt::format("load {} is {}, with {} blocks; all loads are more than can be counted", i, one.load,
-                                one.keys.size()));
+      return cannot(fmt::format("load {} is {}, with {}; all loads are more than can be counted", i, one.load,
+                                base::count(one.keys.size(), "block")));
     }
     if (one.load > 0 && one.keys.empty()) {
       return cannot(fmt::format("load {} has no blocks", i));

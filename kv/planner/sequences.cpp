@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/size_text.hpp"
+
 namespace shmem::kv {
 namespace {
 
@@ -36,8 +38,8 @@ Result<void> check_sequence(std::size_t number, const Sequence& sequence, const 
                               name(number, sequence), sequence.tokens, least, geometry.page, sequence.blocks.size()));
   }
   if (sequence.hashes.size() > sequence.blocks.size()) {
-    return refuse(fmt::format("{} has {} hashes for {} blocks", name(number, sequence), sequence.hashes.size(),
-                              sequence.blocks.size()));
+    return refuse(fmt::format("{} has {} hashes for {}", name(number, sequence), sequence.hashes.size(),
+                              base::count(sequence.blocks.size(), "block")));
   }
   const auto outside = std::find_if(sequence.blocks.begin(), sequence.blocks.end(),
                                     [&](std::int64_t block) { return block < 0 || block >= geometry.blocks; });

@@ -9,6 +9,8 @@
 
 #include "kv/service/exchange.hpp"
 
+#include "base/size_text.hpp"
+
 namespace shmem::exchange {
 namespace {
 
@@ -183,10 +185,9 @@ Result<void> Exchange::count_pulled(std::span<const Block> blocks, const std::in
     return {};
   }
   const auto code = static_cast<std::errc>(-statuses[first_failed]);
-  return problem(
-      code,
-      fmt::format("{} of {} blocks have not arrived; the first is number {}, of the member on seat {}: {}", failed,
-                  blocks.size(), first_failed, blocks[first_failed].seat, base::errno_text(static_cast<int>(code))));
+  return problem(code, fmt::format("{} of {} not arrived; the first is number {}, of the member on seat {}: {}", failed,
+                                   base::count(blocks.size(), "block") + (failed == 1 ? " has" : " have"), first_failed,
+                                   blocks[first_failed].seat, base::errno_text(static_cast<int>(code))));
 }
 
 Result<TransferPointer> Exchange::start_pull(std::span<const Block> blocks, void* const* destinations,

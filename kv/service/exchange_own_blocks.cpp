@@ -219,16 +219,16 @@ Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std
       break;
     }
     if (Clock::now() >= deadline) {
-      return problem(
-          std::errc::device_or_resource_busy,
-          fmt::format("{} of {} blocks are leased by readers; withdraw them again before their memory is used",
-                      left.size(), keys.size()));
+      return problem(std::errc::device_or_resource_busy,
+                     fmt::format("{} of {} leased by readers; withdraw them again before their memory is used",
+                                 left.size(), base::count(keys.size(), "block") + (left.size() == 1 ? " is" : " are")));
     }
     std::this_thread::sleep_for(kLook);
   }
   return missing == 0 ? Result<void>()
                       : problem(std::errc::no_such_file_or_directory,
-                                fmt::format("{} of {} keys are not published", missing, keys.size()));
+                                fmt::format("{} of {} not published", missing,
+                                            base::count(keys.size(), "key") + (missing == 1 ? " is" : " are")));
 }
 
 }  // namespace shmem::exchange

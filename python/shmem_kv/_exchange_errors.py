@@ -136,7 +136,8 @@ def raise_first(call: str, statuses: NDArray[np.int32]) -> None:
     number = -int(statuses[first])
     kind = _CLASSES.get(number, ExchangeError)
     why = _REASONS.get(number, os.strerror(number))
-    text = f"{call}: {failed.size} of {statuses.size} blocks have failed; the first is number {first}: {why}"
+    blocks = "1 block" if statuses.size == 1 else f"{statuses.size} blocks"
+    text = f"{call}: {failed.size} of {blocks} failed; the first is number {first}: {why}"
     error = kind(number, text)
     error.statuses = statuses
     raise error

@@ -2,6 +2,7 @@
 // OpenSHMEM 1.6, section 9.10: collectives that move data, of teams and of active sets.
 #include "shmem/collective/move.hpp"
 
+#include "base/size_text.hpp"
 #include "shmem/api/gathering.hpp"
 
 using shmem::Members;
@@ -23,8 +24,8 @@ struct Call {
 Result<void> broadcast(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems,
                        int root, bool root_too) {
   if (root < 0 || root >= members.size()) {
-    return shmem::fail(std::errc::invalid_argument,
-                       fmt::format("shmem: {}: there is no root {} among {} PEs", call.name, root, members.size()));
+    return shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: there is no root {} among {}", call.name,
+                                                                root, base::count(members.size(), "PE")));
   }
   const std::size_t bytes = call.bytes(nelems);
   api::check_buffer(members, call.name, dest, bytes);

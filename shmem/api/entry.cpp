@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/size_text.hpp"
 #include "shmem/api/peer.hpp"
 #include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
@@ -64,8 +65,8 @@ std::string whose(const Runtime& runtime, const void* address) {
 [[noreturn]] void refuse_registered(const Runtime& runtime, const char* call, const RegisteredMemory::Found& found,
                                     std::size_t bytes, int pe) {
   if (bytes > found.room) {
-    end_job(runtime, call, "{} bytes from byte {} on of registered memory reach beyond its end; there are {}", bytes,
-            found.offset, found.room);
+    end_job(runtime, call, "{} from byte {} on of registered memory reach beyond its end; there are {}",
+            base::count(bytes, "byte"), found.offset, found.room);
   }
   end_job(runtime, call,
           "the registered memory of PE {} is private to its process: only puts and gets reach it; to make it shared, "

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/size_text.hpp"
 #include "shmem/layout/peers.hpp"
 
 namespace shmem {
@@ -47,7 +48,7 @@ void ActiveSetMonitor::warn(std::chrono::seconds waited) const {
 }
 
 std::string ActiveSetMonitor::set_text() const {
-  return fmt::format("the {} PEs from PE {} on with stride {}", set_.size, name_.start, name_.stride);
+  return fmt::format("the {} from PE {} on with stride {}", base::count(set_.size, "PE"), name_.start, name_.stride);
 }
 
 std::string ActiveSetMonitor::subject() const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/size_text.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/net/messages.hpp"
 
@@ -39,7 +40,7 @@ Result<PeList> PeList::create(int me, const TeamMap& team, const std::uint32_t* 
     return refuse(members == nullptr ? "the list of PEs is NULL" : "the list of PEs is empty");
   }
   if (count > static_cast<std::uint32_t>(team.size)) {
-    return refuse(fmt::format("the list has {} PEs, the team {}", count, team.size));
+    return refuse(fmt::format("the list has {}, the team {}", base::count(count, "PE"), team.size));
   }
   PeList list;
   list.pes_.reserve(count);
@@ -111,7 +112,7 @@ void ListMonitor::warn(std::chrono::seconds waited) const {
 }
 
 std::string ListMonitor::subject() const {
-  return fmt::format("{}the barrier of the {} PEs {} of the world", prefix_, list_.size(), list_.text());
+  return fmt::format("{}the barrier of the {} {} of the world", prefix_, base::count(list_.size(), "PE"), list_.text());
 }
 
 std::string ListMonitor::awaited() const {

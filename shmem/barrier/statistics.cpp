@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/size_text.hpp"
 #include "shmem/barrier/trace.hpp"
 
 namespace shmem {
@@ -125,7 +126,7 @@ std::string BarrierStatistics::text() const {
       paths += fmt::format("{}{} {}", paths.empty() ? "" : ", ", by_path_[i], BarrierPath(i).name());
     }
   }
-  std::string all = fmt::format("{} barriers{}", total(), paths.empty() ? "" : " (" + paths + ")");
+  std::string all = fmt::format("{}{}", base::count(total(), "barrier"), paths.empty() ? "" : " (" + paths + ")");
   if (times_.timed == 0) {
     return all;
   }

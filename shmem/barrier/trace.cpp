@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/size_text.hpp"
 #include "shmem/config/log.hpp"
 
 namespace shmem {
@@ -175,7 +176,7 @@ Trace::Trace(TraceFile file, int pe, std::uint64_t zero)
 
 void Trace::name_team(int team, int size) {
   const std::scoped_lock lock(mutex_);
-  keep(metadata("thread_name", pe_, team, fmt::format("team {} ({} PEs)", team, size)));
+  keep(metadata("thread_name", pe_, team, fmt::format("team {} ({})", team, base::count(size, "PE"))));
 }
 
 void Trace::add(const BarrierEvent& event) {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/size_text.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/layout/parking.hpp"
@@ -20,7 +21,8 @@ constexpr std::chrono::seconds kTimeToReport{5};
 
 std::string text_of(const CallSet& set) {
   if (set.slot == kActiveSet) {
-    return fmt::format("the active set of {} PEs ({}, stride {})", set.map.size, set.map.start, set.map.stride);
+    return fmt::format("the active set of {} ({}, stride {})", base::count(set.map.size, "PE"), set.map.start,
+                       set.map.stride);
   }
   return fmt::format("team {}", set.slot);
 }

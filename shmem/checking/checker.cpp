@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdio>
 
+#include "base/size_text.hpp"
+
 namespace shmem {
 namespace {
 
@@ -50,7 +52,7 @@ std::string Checker::name_of(const void* address) const {
 }
 
 std::string Checker::bytes_at(const void* mine, std::size_t bytes) const {
-  return fmt::format("{} bytes at {}", bytes, name_of(mine));
+  return fmt::format("{} at {}", base::count(bytes, "byte"), name_of(mine));
 }
 
 Problem Checker::memory(const void* mine, std::size_t bytes) const {
@@ -155,7 +157,8 @@ Problem Checker::leaks() const {
   if (now.live_blocks == 0) {
     return std::nullopt;
   }
-  std::string text = fmt::format("{} blocks of the symmetric heap were not freed:", now.live_blocks);
+  std::string text = fmt::format("{} of the symmetric heap {} not freed:", base::count(now.live_blocks, "block"),
+                                 now.live_blocks == 1 ? "was" : "were");
   int named = 0;
   for (std::size_t offset = 0; const auto block = heap_.block_around(offset); offset = block->end()) {
     if (block->free()) {
@@ -164,8 +167,8 @@ Problem Checker::leaks() const {
     if (++named > kMostNamed) {
       return text + " and others";
     }
-    text +=
-        fmt::format("{} {} bytes at {}", named > 1 ? "," : "", block->requested, hexadecimal("heap+", block->offset));
+    text += fmt::format("{} {} at {}", named > 1 ? "," : "", base::count(block->requested, "byte"),
+                        hexadecimal("heap+", block->offset));
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/size_text.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/launcher/mpir.hpp"
 #include "shmem/launcher/node_part.hpp"
@@ -73,7 +74,7 @@ int Job::run() {
   }
   const int ended = end_leftovers(kept, parts_.options.grace);
   if (ended > 0 && ending_ == Ending::kNo) {
-    say(fmt::format("ended {} processes that PEs had left behind", ended));
+    say(fmt::format("ended {} that PEs had left behind", base::count(ended, "process")));
   }
   finish_output();
   show_last_lines();
@@ -448,9 +449,9 @@ void Job::show_progress() {
   const auto joined = running_pes(true);
   const auto absent = running_pes(false);
   if (!joined.empty() && !absent.empty()) {
-    say(fmt::format("{} of {} PEs have called shmem_init after {} s; waiting for {}", joined.size(),
-                    parts_.options.pes(), std::chrono::duration_cast<std::chrono::seconds>(passed).count(),
-                    pe_list(absent)));
+    say(fmt::format("{} of {} called shmem_init after {} s; waiting for {}", joined.size(),
+                    base::count(parts_.options.pes(), "PE") + (joined.size() == 1 ? " has" : " have"),
+                    std::chrono::duration_cast<std::chrono::seconds>(passed).count(), pe_list(absent)));
   }
 }
 

@@ -11,6 +11,8 @@
 
 #include "shmem/launcher/profile.hpp"
 
+#include "base/size_text.hpp"
+
 namespace shmem::launcher {
 namespace {
 
@@ -175,11 +177,11 @@ std::string report_text(const std::vector<PeCounts>& pes, int total) {
     hosts.insert(pe.host);
     longest = std::max(longest, pe.nanoseconds);
   }
-  std::string text = fmt::format("oshrun --profile: {} PEs on {} node{}, {}\n", total, hosts.size(),
-                                 hosts.size() == 1 ? "" : "s", time_text(longest));
+  std::string text = fmt::format("oshrun --profile: {} on {}, {}\n", base::count(total, "PE"),
+                                 base::count(hosts.size(), "node"), time_text(longest));
   if (static_cast<int>(pes.size()) < total) {
-    text +=
-        fmt::format("The counts of {} PEs are missing: their nodes are gone.\n", total - static_cast<int>(pes.size()));
+    text += fmt::format("The counts of {} are missing: their nodes are gone.\n",
+                        base::count(total - static_cast<int>(pes.size()), "PE"));
   }
   if (longest == 0) {
     return text + "No PE has called shmem_init: is the program linked with libshmem, as a shared library?\n";
@@ -244,7 +246,7 @@ std::string write_report(const std::vector<PeCounts>& pes, int total, const std:
       return fmt::format("--profile: cannot write {}: {}", path, std::strerror(errno));
     }
   }
-  return fmt::format("profile of {} PEs: {} and {}", total, text, picture);
+  return fmt::format("profile of {}: {} and {}", base::count(total, "PE"), text, picture);
 }
 
 }  // namespace shmem::launcher

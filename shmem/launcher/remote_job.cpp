@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/size_text.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
 #include "shmem/config/config_file.hpp"
@@ -413,8 +414,9 @@ void RemoteJob::show_progress() {
     names += node.ready.found() ? "" : (names.empty() ? "" : ", ") + name_of(node);
   }
   if (!names.empty()) {
-    say(fmt::format("{} of {} nodes have started after {} s; waiting for {}", ready, nodes_.size(),
-                    std::chrono::duration_cast<std::chrono::seconds>(passed).count(), names));
+    say(fmt::format("{} of {} {} started after {} s; waiting for {}", ready, base::count(nodes_.size(), "node"),
+                    ready == 1 ? "has" : "have", std::chrono::duration_cast<std::chrono::seconds>(passed).count(),
+                    names));
   }
 }
 

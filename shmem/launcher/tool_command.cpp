@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/size_text.hpp"
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/options.hpp"
 
@@ -125,8 +126,10 @@ std::string valgrind_summary(const std::string& prefix, int pes) {
     }
   }
   std::string text = fmt::format("valgrind's reports: {}.PE.log; ", prefix);
-  text += errors == 0 ? "no errors" : fmt::format("{} errors of {} PEs, first in {}", errors, with_errors, first);
-  return silent == 0 ? text : text + fmt::format("; no summary of {} PEs", silent);
+  text += errors == 0 ? "no errors"
+                      : fmt::format("{} of {}, first in {}", base::count(errors, "error"),
+                                    base::count(with_errors, "PE"), first);
+  return silent == 0 ? text : text + fmt::format("; no summary of {}", base::count(silent, "PE"));
 }
 
 }  // namespace shmem::launcher

@@ -123,7 +123,8 @@ Result<std::shared_ptr<MemberMemory>> MemberMemory::create(Bootstrap& members, s
   const auto count = static_cast<std::size_t>(members.size());
   if (bytes == 0 || bytes > std::numeric_limits<std::size_t>::max() / 4 / count) {
     return fail(std::errc::not_enough_memory,
-                fmt::format("shmem: there cannot be {} bytes of symmetric memory for each of {} PEs", bytes, count));
+                fmt::format("shmem: there cannot be {} bytes of symmetric memory for each of {}", bytes,
+                            base::count(count, "PE")));
   }
   const std::size_t stride = (bytes + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
   const std::size_t total = kHeader + stride * count;

@@ -86,8 +86,8 @@ Result<void> check_size(const Shares& shares, int pes) {
   const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(pes);
   if (heap_size + kHeapAlignment + kMetadataSize + kBoardShare + shares.globals_size > most) {
     return fail(std::errc::not_enough_memory,
-                fmt::format("{} for each of {} PEs is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to less",
-                            heap_text(heap_size), pes));
+                fmt::format("{} for each of {} is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to less",
+                            heap_text(heap_size), base::count(pes, "PE")));
   }
   return {};
 }
@@ -105,8 +105,8 @@ std::size_t areas_size(const Shares& shares, int pes) {
 }
 
 Error about_heap(Error error, std::size_t heap_size, int pes) {
-  error.text = fmt::format("{} for each of {} PEs: {} (SHMEM_SYMMETRIC_SIZE sets the size)", heap_text(heap_size), pes,
-                           error.text);
+  error.text = fmt::format("{} for each of {}: {} (SHMEM_SYMMETRIC_SIZE sets the size)", heap_text(heap_size),
+                           base::count(pes, "PE"), error.text);
   return error;
 }
 

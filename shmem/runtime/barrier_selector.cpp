@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/size_text.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/team/team_table.hpp"
 
@@ -250,7 +251,8 @@ std::string BarrierSelector::reason_of(const Team& team) const {
   if (job_.options.barrier_algorithm != "auto") {
     return "SHMEM_BARRIER_ALGORITHM";
   }
-  std::string where = fmt::format("{} PEs in all on {} processors", job_.size, job_.processors);
+  std::string where =
+      fmt::format("{} in all on {}", base::count(job_.size, "PE"), base::count(job_.processors, "processor"));
   if (team.nodes() > 1) {
     const TuningRow row = tuning_.choose_between(team.nodes());
     where = fmt::format("{} nodes: {}; on this node, {}", team.nodes(),
@@ -272,8 +274,8 @@ void BarrierSelector::report(const Team& team) const {
   const std::string why = team.gba_text(reason_of(team));
   log_info(job_.options.info_json,
            {"barrier", team.slot(),
-            fmt::format("team {} ({} PEs: {}, stride {}): barrier {}{}", team.slot(), team.size(), team.map().start,
-                        team.map().stride, team.algorithm(), why)});
+            fmt::format("team {} ({}: {}, stride {}): barrier {}{}", team.slot(), base::count(team.size(), "PE"),
+                        team.map().start, team.map().stride, team.algorithm(), why)});
 }
 
 Result<void> BarrierSelector::set_barrier(Team& team, const char* name) {

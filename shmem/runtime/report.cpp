@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/json_text.hpp"
+#include "base/size_text.hpp"
 #include "shmem/config/build.hpp"
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
@@ -54,8 +55,8 @@ void Runtime::report_start() const {
     log(LogLevel::kWarn, "%s", line.c_str());
   }
   if (job_.options.version || job_.options.info) {
-    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PE%s, %zu MiB of heap each", kVersion,
-        job_.world_size(), job_.world_size() == 1 ? "" : "s", job_.memory.heap_size() >> 20);
+    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %s, %zu MiB of heap each", kVersion,
+        base::count(job_.world_size(), "PE").c_str(), job_.memory.heap_size() >> 20);
   }
 }
 
@@ -113,7 +114,7 @@ void Runtime::report_calls() const {
   if (!job_.options.info || job_.world_me() != 0) {
     return;
   }
-  constexpr std::array<const char*, kCallKinds> kNames{"puts", "gets", "atomics", "collectives"};
+  constexpr std::array<const char*, kCallKinds> kNames{"put", "get", "atomic", "collective"};
   std::string text;
   for (std::size_t kind = 0; kind < kCallKinds; ++kind) {
     std::uint64_t calls = 0;
@@ -122,11 +123,11 @@ void Runtime::report_calls() const {
       calls += job_.metadata(pe).calls.calls(kind);
       bytes += job_.metadata(pe).calls.bytes(kind);
     }
-    text += fmt::format("{}{} {} ({} bytes)", text.empty() ? "" : ", ", calls, kNames[kind], bytes);
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::count(calls, kNames[kind]),
+                        base::count(bytes, "byte"));
   }
-  log_info(
-      job_.options.info_json,
-      {"calls", 0, fmt::format("calls of the {} PE{} of this node: {}", job_.size, job_.size == 1 ? "" : "s", text)});
+  log_info(job_.options.info_json,
+           {"calls", 0, fmt::format("calls of the {} of this node: {}", base::count(job_.size, "PE"), text)});
 }
 
 void Runtime::report_processors() const {
@@ -135,16 +136,15 @@ void Runtime::report_processors() const {
   }
   const auto own = own_cpus();
   const int mine = own ? static_cast<int>(own->size()) : job_.processors;
-  std::string text =
-      fmt::format("{} for the {} PE{} of this node", job_.processors, job_.size, job_.size == 1 ? "" : "s");
+  std::string text = fmt::format("{} for the {} of this node", job_.processors, base::count(job_.size, "PE"));
   if (job_.size > job_.processors) {
     text += ", which take turns";
   } else {
     text += mine == 1 ? ", PE 0 is bound to one" : ", PEs are not bound to one each";
   }
   if (const auto quota = cpu_quota(); quota) {
-    text += fmt::format("; control groups leave this PE {}.{:03} of them, and have throttled it {} times",
-                        quota->thousandths / 1000, quota->thousandths % 1000, times_throttled());
+    text += fmt::format("; control groups leave this PE {}.{:03} of them, and have throttled it {}",
+                        quota->thousandths / 1000, quota->thousandths % 1000, base::count(times_throttled(), "time"));
   }
   log(LogLevel::kInfo, "shmem: processors: %s", text.c_str());
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/size_text.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/net/shrink_tags.hpp"
 
@@ -159,9 +160,10 @@ void SpanningTeam::report() const {
     const BarrierStats done = stats();
     log_info(job_.options.info_json,
              {"statistics", slot_,
-              fmt::format("team {} ({} PEs on {} nodes): the nodes synchronised {} times through a GBA, {} times by "
+              fmt::format("team {} ({} PEs on {} nodes): the nodes synchronised {} through a GBA, {} by "
                           "messages: {}",
-                          slot_, world_.size, nodes(), done.by_device, done.by_software, statistics_.text())});
+                          slot_, world_.size, nodes(), base::count(done.by_device, "time"),
+                          base::count(done.by_software, "time"), statistics_.text())});
   }
 }
 

@@ -2,6 +2,7 @@
 // The device in a spanning team: the leaders use it, and store the outcome for the other members of their nodes.
 #include <fmt/format.h>
 
+#include "base/size_text.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/team/spanning_team.hpp"
@@ -111,9 +112,9 @@ void SpanningTeam::log_gba_change(bool before) const {
     return;
   }
   const std::string some = gba_->blocks() > 1 ? fmt::format("{} of its ", gba_->size()) : "its ";
-  const std::string how =
-      before ? fmt::format("by messages after {} barriers through the device: {}", gba_->served(), gba_->reason())
-             : "through the device again";
+  const std::string how = before ? fmt::format("by messages after {} through the device: {}",
+                                               base::count(gba_->served(), "barrier"), gba_->reason())
+                                 : "through the device again";
   log_info(job_.options.info_json,
            {"change", slot_, fmt::format("team {}: {}{} nodes synchronise {}", slot_, some, nodes(), how)});
 }

@@ -17,6 +17,8 @@
 
 #include "tools/kv_exchange/commands.hpp"
 
+#include "base/size_text.hpp"
+
 namespace kv_exchange {
 namespace {
 
@@ -252,8 +254,8 @@ Result<void> ping(const Options& options) {
                             options.exchange, options.members.empty() ? " on this node" : ""));
   }
   const auto remote = std::count_if(others.begin(), others.end(), is_remote);
-  say("{}: {} members on this node and {} on others have answered; joined in {:.2f} ms\n", options.exchange,
-      others.size() - static_cast<std::size_t>(remote), remote, 1e3 * joined);
+  say("{}: {} on this node and {} on others have answered; joined in {:.2f} ms\n", options.exchange,
+      base::count(others.size() - static_cast<std::size_t>(remote), "member"), remote, 1e3 * joined);
   if (remote == 0) {
     return {};
   }
@@ -268,7 +270,7 @@ Result<void> ping(const Options& options) {
       kAnswers, 1e3 * *std::max_element(times.begin(), times.end()));
   for (const auto& other : others) {
     if (is_remote(other)) {
-      say("  seat {}, pid {}, {} blocks\n", other.seat, other.pid, other.blocks);
+      say("  seat {}, pid {}, {}\n", other.seat, other.pid, base::count(other.blocks, "block"));
     }
   }
   return {};

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/size_text.hpp"
 #include "tools/chart/chart.hpp"
 
 namespace kv_program {
@@ -171,8 +172,8 @@ std::string to_svg(const Options& options, const Results& results) {
   const std::vector<std::string> heading{
       "kv_shuffle: " + (results.failure.empty() ? "PASS" : "FAIL: " + results.failure),
       describe_setup(options, results), "trace: " + describe_trace(results),
-      fmt::format("{} blocks moved ({:.3f} GB) at {}", results.blocks, static_cast<double>(results.bytes) / 1e9,
-                  describe_speed(results)),
+      fmt::format("{} moved ({:.3f} GB) at {}", base::count(results.blocks, "block"),
+                  static_cast<double>(results.bytes) / 1e9, describe_speed(results)),
       fmt::format("imbalance {} before, {} after{}", percent(results.imbalance_before()),
                   percent(results.imbalance_after()),
                   share ? fmt::format("; barriers {} of the time", percent(*share)) : "")};

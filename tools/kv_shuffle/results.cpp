@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/size_text.hpp"
+
 namespace kv_program {
 
 double imbalance(const Load& load) {
@@ -61,9 +63,7 @@ double kibibytes(std::int64_t bytes) {
   return static_cast<double>(bytes) / 1024;
 }
 
-std::string count(std::size_t number, const std::string& what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
+using base::count;
 
 std::string describe_caches(const Options& options) {
   const Shape& shape = options.shape;
@@ -97,8 +97,7 @@ std::string percent(double share) {
 }
 
 std::string describe_setup(const Options& options, const Results& results) {
-  return fmt::format("{} with {} each, plan {}{}; {}{}", count(static_cast<std::size_t>(results.pes), "PE"),
-                     count(static_cast<std::size_t>(options.cores), "core"),
+  return fmt::format("{} with {} each, plan {}{}; {}{}", count(results.pes, "PE"), count(options.cores, "core"),
                      options.planner == Planner::kPair ? "pair" : "balanced",
                      options.mode == Mode::kMove ? ", blocks are moved" : "",
                      options.model.empty() ? "" : options.model + ", ", describe_caches(options));
@@ -106,7 +105,7 @@ std::string describe_setup(const Options& options, const Results& results) {
 
 std::string describe_trace(const Results& results) {
   return fmt::format(
-      "{}, {} requests{}", results.trace, results.requests,
+      "{}, {}{}", results.trace, count(results.requests, "request"),
       results.scale > 1 ? fmt::format(", their tokens scaled by 1/{} to fit the caches", results.scale) : "");
 }
 
@@ -122,9 +121,9 @@ std::string describe_speed(const Results& results) {
 
 std::string describe_results(const Options& options, const Results& results) {
   std::string text =
-      fmt::format("shuffled:  {} blocks{}, {:.3f} GB, in {} of {}", results.blocks,
+      fmt::format("shuffled:  {}{}, {:.3f} GB, in {} of {}", count(results.blocks, "block"),
                   options.shape.caches() == 2 ? " of K and V" : "", static_cast<double>(results.bytes) / 1e9,
-                  count(results.rounds.size(), "round"), count(static_cast<std::size_t>(options.repeats), "shuffle"));
+                  count(results.rounds.size(), "round"), count(options.repeats, "shuffle"));
   if (results.spared() > 0) {
     text += fmt::format("; {} not sent, as the receiver has them", results.spared());
   }

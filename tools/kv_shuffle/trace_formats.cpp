@@ -8,6 +8,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/size_text.hpp"
+
 namespace kv_program {
 namespace {
 
@@ -96,8 +98,8 @@ Result<Request> parse_mooncake(std::string_view line) {
   }
   const std::int64_t blocks = (*input + kTokensOfPrefixBlock - 1) / kTokensOfPrefixBlock;
   if (static_cast<std::int64_t>(ids->size()) > blocks) {
-    return malformed(fmt::format("\"hash_ids\" holds {} ids, and the {} tokens of \"input_length\" are {} blocks of {}",
-                                 ids->size(), *input, blocks, kTokensOfPrefixBlock));
+    return malformed(fmt::format("\"hash_ids\" holds {} ids, and the {} tokens of \"input_length\" are {} of {}",
+                                 ids->size(), *input, base::count(blocks, "block"), kTokensOfPrefixBlock));
   }
   return Request{*arrival, *input, *output, *std::move(ids)};
 }

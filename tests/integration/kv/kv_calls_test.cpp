@@ -62,7 +62,7 @@ TEST(KvCalls, ABadTableOfTheSenderIsReportedToTheReceiver) {
 TEST(KvCalls, ABadCacheOfTheReceiverIsReportedToTheSender) {
   expect_errors(
       "not-symmetric",
-      line_of(0, ECONNABORTED, "kv_shuffle: PE 0, call 1 by pairs: sending 1 blocks to PE 1: PE 1 gave up"),
+      line_of(0, ECONNABORTED, "kv_shuffle: PE 0, call 1 by pairs: sending 1 block to PE 1: PE 1 gave up"),
       line_of(1, EINVAL, "kv_shuffle: PE 1, call 1 by pairs: the cache's k of 32768 bytes is not in symmetric memory"));
 }
 
@@ -127,7 +127,7 @@ TEST(KvCalls, ALatePartnerEndsTheCallAfterTheTimeout) {
   const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=2"});
   EXPECT_THAT(outcome.output,
               HasSubstr(line_of(0, ETIMEDOUT,
-                                "kv_shuffle: PE 0, call 1 by pairs: sending 1 blocks to PE 1: waited for PE 1 to "
+                                "kv_shuffle: PE 0, call 1 by pairs: sending 1 block to PE 1: waited for PE 1 to "
                                 "be ready; it did not arrive in time (SHMEM_BARRIER_TIMEOUT)")));
 }
 

@@ -107,6 +107,15 @@ TEST(Info, HasALineForEachTeamAtTheEnd) {
   EXPECT_THAT(job.output, HasSubstr("shmem: groups by cache and socket: "));
 }
 
+TEST(Info, CountsOneInTheSingular) {
+  const auto job = run_clean(1, "off", {"shmem_pes", "wrong", "counted"}, {"SHMEM_INFO=1"});
+  EXPECT_THAT(job.output, HasSubstr("shmem: team 0 (1 PE: 0, stride 1): barrier "));
+  EXPECT_THAT(job.output, HasSubstr("shmem: calls of the 1 PE of this node: 4 puts (124 bytes), 2 gets (8 bytes), "
+                                    "5 atomics (40 bytes), 1 collective (16 bytes)\n"));
+  EXPECT_FALSE(has_match(job.output, "\\b1 (PEs|nodes|barriers|puts|gets|atomics|collectives|bytes|times)\\b"))
+      << job.output;
+}
+
 /// The first lines are the answers: which barrier, how many nodes, which processors. The last ones say what was done.
 TEST(Info, LeadsWithItsAnswersAndEndsWithCounts) {
   const auto job = run_clean(kPes, "off", {"shmem_pes", "wrong", "counted"}, {"SHMEM_INFO=1", "SHMEM_NUMA=none"});

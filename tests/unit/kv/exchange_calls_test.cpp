@@ -159,7 +159,7 @@ TEST(ExchangeCalls, ALeaseKeepsTheOwnerFromReusingABlock) {
   ASSERT_EQ(block.status, 0);
   ASSERT_NE(block.lease, 0U);
   EXPECT_EQ(owner.withdraw("key"), -EBUSY);
-  EXPECT_THAT(owner.error(), HasSubstr("1 of 1 blocks are leased"));
+  EXPECT_THAT(owner.error(), HasSubstr("1 of 1 block is leased"));
   EXPECT_EQ(owner.publish("key", 0, 8), -EBUSY);
   EXPECT_EQ(reader.find("key").status, -ENOENT);
   EXPECT_EQ(reader.release(block), 0);

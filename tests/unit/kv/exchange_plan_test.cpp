@@ -228,7 +228,7 @@ TEST_F(ExchangePlan, RefusesWhatMakesNoSense) {
   expect_refused("key 0 of load 1 has 129 bytes");
   loads_.pop_back();
   load(2, std::uint64_t{1} << 60, {"b"});
-  expect_refused("load 1 is 1152921504606846976, with 1 blocks; all loads are more than can be counted");
+  expect_refused("load 1 is 1152921504606846976, with 1 block; all loads are more than can be counted");
   loads_[1].load = ~std::uint64_t{0};
   expect_refused("more than can be counted");
   loads_[1].count = std::size_t{1} << 31;

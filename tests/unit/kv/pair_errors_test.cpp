@@ -112,7 +112,7 @@ TEST_F(PairErrors, ThePlanOfAnotherPeOrTeamIsRefused) {
               an_error(std::errc::invalid_argument, "the plan is PE 1's of 2 PEs, but this is PE 0 of 2"));
   const auto alone = *PairPlan::create(std::vector<std::int64_t>{0, 1}, 0, {}, {});
   EXPECT_THAT(played_.run_one(0, {played_.cache(0), nullptr, &alone}),
-              an_error(std::errc::invalid_argument, "the plan is PE 0's of 1 PEs"));
+              an_error(std::errc::invalid_argument, "the plan is PE 0's of 1 PE"));
   EXPECT_FALSE(PairPlan::create(kZeroSendsToOne, 2, {}, {}));
   EXPECT_FALSE(PairPlan::create(kZeroSendsToOne, -1, {}, {}));
 }

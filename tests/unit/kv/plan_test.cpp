@@ -138,7 +138,7 @@ TEST(Layout, NamesInvalidShapes) {
   EXPECT_EQ(error_of_shape({Format::kApart, 1, 1, 1, 1, 1, 16}), "element size 16 is not 1, 2, 4 or 8");
   EXPECT_THAT(error_of_shape({static_cast<Format>(5), 1, 1, 1, 1, 1, 1}), HasSubstr("format 5 is invalid"));
   EXPECT_THAT(error_of_shape({static_cast<Format>(-1), 1, 1, 1, 1, 1, 1}), HasSubstr("format -1 is invalid"));
-  EXPECT_THAT(error_of_shape({Format::kApart, 0, 1, 1, 1, 1, 1}), HasSubstr("0 layers of 1 blocks"));
+  EXPECT_THAT(error_of_shape({Format::kApart, 0, 1, 1, 1, 1, 1}), HasSubstr("0 layers of 1 block of 1 head"));
   EXPECT_THAT(error_of_shape({Format::kApart, 1, INT64_MAX / 2, 2, 1, 1, 1}), HasSubstr("fits into memory"));
   EXPECT_THAT(error_of_shape({Format::kApart, 1, INT64_MAX / 2, INT64_MAX / 2, 1, 1, 1}), HasSubstr("is invalid"));
 }

@@ -226,7 +226,7 @@ TEST_F(SequencePlanTest, NamesAnInvalidSequence) {
   refused({1, INT64_MAX, {1, 2}}, "which take 922337203685477581 blocks");
   refused({1, 20, {1, 100}}, "entry 1 of the block table is 100, not one of the cache's blocks 0..99");
   refused({1, 20, {-1, 1}}, "entry 0 of the block table is -1");
-  refused({1, 10, {1}, {1, 2}}, "has 2 hashes for 1 blocks");
+  refused({1, 10, {1}, {1, 2}}, "has 2 hashes for 1 block");
   refused({1, 20, {3, 3}}, "block 3 of PE 1 is named by sequence 1 and again by sequence 1");
   refused({0, 20, {5, 0}}, "block 0 of PE 0 is named by sequence 0 and again by sequence 1, without a hash that says");
 }

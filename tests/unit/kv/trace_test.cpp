@@ -131,7 +131,7 @@ TEST_F(TraceTest, NamesFileAndLineOfAMalformedMooncakeRequest) {
   expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": ["a"])"), 2, "holds \"a\"");
   expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1e30])"), 2, "not an id");
   expect_refused(with(R"("timestamp": 1, "input_length": 512, "output_length": 9, "hash_ids": [1, 2])"), 2,
-                 "\"hash_ids\" holds 2 ids, and the 512 tokens of \"input_length\" are 1 blocks of 512");
+                 "\"hash_ids\" holds 2 ids, and the 512 tokens of \"input_length\" are 1 block of 512");
 }
 
 TEST_F(TraceTest, RefusesValuesOfAnyDepthAndLength) {
