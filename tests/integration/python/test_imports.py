@@ -36,6 +36,9 @@ class Imports(unittest.TestCase):
             line = self.said(f"import {module}", str(SOURCES))
             self.assertRegex(line, f"^ImportError: {module}: {SOURCES}/{module} has no part that is compiled for Python 3")
             self.assertRegex(line, "build it and set PYTHONPATH=build/lib/python, or install the wheel of scripts/wheel.sh")
+        # The folder of libshmem's sources, which has the name that users may guess.
+        line = self.said("import shmem", str(SOURCES.parent))
+        self.assertRegex(line, f"^ImportError: shmem: {SOURCES.parent}/shmem has the sources of libshmem; the Python modules are")
 
     @unittest.skipIf(importlib.util.find_spec("shmem_torch") is None, "shmem_torch is not built")
     def test_with_another_torch_or_none(self):
