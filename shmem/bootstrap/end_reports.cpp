@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "base/memfd.hpp"
 
@@ -26,6 +28,8 @@ struct EndHeader {
   std::int32_t pes;
   // Written by all PEs.
   std::atomic<std::uint32_t> reports;
+  // Written by the launcher, read by PEs: 1 while they wait in shmem_init.
+  std::atomic<std::uint32_t> held;
 };
 constexpr std::uint32_t kEndVersion = 1;
 
@@ -41,9 +45,12 @@ EndReport& report_of(const base::Mapping& memory, int place) {
   return reinterpret_cast<EndReport*>(memory.data())[place + 1];
 }
 
+/// How often a PE looks whether it is still held.
+constexpr std::chrono::milliseconds kHeldLook{10};
+
 /// This process's report: constant once it is set, and never unmapped, for signal handlers and exit handlers.
 constinit std::atomic<EndReport*> own_report{nullptr};
-constinit std::atomic<std::uint32_t>* own_count = nullptr;  // set before own_report
+constinit EndHeader* own_header = nullptr;  // set before own_report
 constinit std::atomic<bool> has_reported{false};
 
 /// The numbers of "FD:PLACE".
@@ -85,7 +92,7 @@ void attach_once() {
     return;
   }
   static const auto* const kept = new base::Mapping(std::move(*memory));  // never unmapped
-  own_count = &header_of(*kept).reports;
+  own_header = &header_of(*kept);
   own_report.store(&report_of(*kept, place), std::memory_order_release);  // pairs with claim_end_report()
 }
 
@@ -101,7 +108,7 @@ std::string text_in(const std::array<char, Size>& room) {
 
 }  // namespace
 
-Result<EndReports> EndReports::create(int pes) {
+Result<EndReports> EndReports::create(int pes, bool held) {
   const std::size_t size = size_of_reports(pes);
   auto fd = base::create_memfd("oshrun-ends", size);
   if (!fd) {
@@ -114,6 +121,7 @@ Result<EndReports> EndReports::create(int pes) {
   header_of(*memory).magic = kEndMagic;
   header_of(*memory).version = kEndVersion;
   header_of(*memory).pes = pes;
+  header_of(*memory).held.store(held ? 1 : 0, std::memory_order_relaxed);  // the PEs start later
   return EndReports(*std::move(fd), *std::move(memory));
 }
 
@@ -138,9 +146,22 @@ void EndReports::clear(int place) const {
   report.text[0] = report.frames[0] = '\0';
 }
 
+void EndReports::release() const {
+  header_of(memory_).held.store(0, std::memory_order_relaxed);  // wait_while_held() reads nothing else
+}
+
 void attach_end_report() {
   static std::once_flag once;
   std::call_once(once, attach_once);
+}
+
+void wait_while_held() {
+  if (own_report.load(std::memory_order_acquire) == nullptr) {
+    return;
+  }
+  while (own_header->held.load(std::memory_order_relaxed) != 0) {  // pairs with EndReports::release()
+    std::this_thread::sleep_for(kHeldLook);
+  }
 }
 
 EndReport* own_end_report() {
@@ -156,7 +177,7 @@ EndReport* claim_end_report() {
 }
 
 void publish_end_report(EndReport& report, EndKind kind) {
-  report.order = own_count->fetch_add(1, std::memory_order_relaxed) + 1;
+  report.order = own_header->reports.fetch_add(1, std::memory_order_relaxed) + 1;
   report.kind.store(kind, std::memory_order_release);  // pairs with EndReports::of()
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How PEs that oshrun has started end early: each writes it into memory that it shares with oshrun, which tells the
 // user once, whatever bootstrap the PEs use. A sealed memfd that the PEs inherit: a header, then an EndReport for each.
+// By the header, oshrun also holds the PEs at their start for a debugger.
 #pragma once
 
 #include <array>
@@ -52,7 +53,8 @@ struct PeEnd {
 /// oshrun's end of the memory. Used by one thread.
 class EndReports {
  public:
-  static Result<EndReports> create(int pes);
+  /// `held`: PEs wait in shmem_init until release().
+  static Result<EndReports> create(int pes, bool held = false);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// The number of reports so far.
@@ -60,6 +62,8 @@ class EndReports {
   [[nodiscard]] PeEnd of(int place) const;
   /// Another process takes the place.
   void clear(int place) const;
+  /// Lets PEs that are held go on.
+  void release() const;
 
  private:
   EndReports(base::UniqueFd fd, base::Mapping memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
@@ -70,6 +74,8 @@ class EndReports {
 
 /// In a PE: takes its place in the memory, if oshrun has started it. Any number of times.
 void attach_end_report();
+/// In a PE: waits while oshrun holds the PEs. Ends with oshrun, too, which ends its PEs.
+void wait_while_held();
 /// True if oshrun tells the user, so that this process does not print `text`. The first report of a process counts.
 bool report_end(EndKind kind, std::string_view text);
 /// The report of this process, to be filled. nullptr if oshrun has not started it, or if it has reported already.

@@ -140,11 +140,18 @@ void Job::start_pes() {
 }
 
 void Job::publish_pes() const {
+  if (ending_ != Ending::kNo) {
+    return;
+  }
   std::vector<MpirProcess> pes;
   for (int pe = 0; pe < parts_.options.pes(); ++pe) {
     pes.push_back({parts_.host, programs_.file_of(pe), pes_[static_cast<std::size_t>(pe)].pid});
   }
+  if (parts_.options.part) {
+    return write_to_starter(encode(pes));
+  }
   publish_to_debuggers(std::move(pes));
+  parts_.ends.release();
 }
 
 // ---- Watching
@@ -169,6 +176,8 @@ void Job::read_lifeline() {
   const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
   if (got == 1 && byte == kTimeIsOver) {
     time_is_over();
+  } else if (got == 1 && byte == kRelease) {
+    parts_.ends.release();
   } else if (got == 1 && is_for_pes(byte)) {
     forward(byte);
   } else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {

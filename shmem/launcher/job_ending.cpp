@@ -104,14 +104,7 @@ void Job::report_tools() {
     drain_output();
     return;
   }
-  const std::string text = std::string(kNodeProfile) + encode_counts(counts);
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) {
-      return;  // the reader has closed the pipe
-    }
-    rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
-  }
+  write_to_starter(std::string(kNodeProfile) + encode_counts(counts));
 }
 
 void Job::show_last_lines() {

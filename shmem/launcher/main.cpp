@@ -13,6 +13,7 @@
 
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/job.hpp"
+#include "shmem/launcher/mpir.hpp"
 #include "shmem/launcher/node_part.hpp"
 #include "shmem/launcher/remote_job.hpp"
 #include "shmem/launcher/streams.hpp"
@@ -77,7 +78,7 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(memory, error)) {
     return error;
   }
-  auto ends = EndReports::create(options.pes());
+  auto ends = EndReports::create(options.pes(), options.hold);
   if (!got(ends, error)) {
     return error;
   }
@@ -186,6 +187,7 @@ int run(int argc, char** argv) {
     (options.error().status == 0 ? std::cout : std::cerr) << options.error().text << std::flush;
     return options.error().status;
   }
+  options->hold = options->hold || is_being_debugged();
   if (!options->nodes.empty()) {
     return run_on_nodes(std::move(*options));
   }

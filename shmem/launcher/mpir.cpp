@@ -17,7 +17,7 @@ volatile int MPIR_being_debugged = 0;
 volatile int MPIR_debug_state = 0;  // 1: MPIR_proctable is filled
 MPIR_PROCDESC* MPIR_proctable = nullptr;
 volatile int MPIR_proctable_size = 0;
-volatile int MPIR_partial_attach_ok = 1;  // processes need no release by the debugger
+volatile int MPIR_partial_attach_ok = 1;  // oshrun releases the PEs, also those without a debugger
 volatile int MPIR_i_am_starter = 1;       // oshrun is not one of the processes
 
 /// Debuggers set a breakpoint here.
@@ -31,6 +31,10 @@ volatile int MPIR_i_am_starter = 1;       // oshrun is not one of the processes
 
 namespace shmem::launcher {
 
+bool is_being_debugged() {
+  return MPIR_being_debugged != 0;
+}
+
 void publish_to_debuggers(std::vector<MpirProcess> pes) {
   // Up to the end of oshrun: a debugger may attach at any time.
   static std::vector<MpirProcess> kept;
@@ -43,7 +47,7 @@ void publish_to_debuggers(std::vector<MpirProcess> pes) {
   MPIR_proctable = table.data();
   MPIR_proctable_size = static_cast<int>(table.size());
   MPIR_debug_state = 1;
-  if (MPIR_being_debugged != 0) {
+  if (is_being_debugged()) {
     MPIR_Breakpoint();
   }
 }

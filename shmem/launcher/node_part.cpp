@@ -117,7 +117,7 @@ std::vector<std::string> part_arguments(const Options& job, const NodePes& node,
   }
   for (const auto& [is_set, option] :
        {std::pair{job.report_bindings, "--report-bindings"}, std::pair{job.tag_output, "--tag-output"},
-        std::pair{!job.profile.empty(), "--profile"}}) {
+        std::pair{!job.profile.empty(), "--profile"}, std::pair{job.hold, "--hold"}}) {
     if (is_set) {
       arguments.emplace_back(option);
     }
@@ -196,6 +196,39 @@ Result<std::vector<NodeVariable>> read_variables(int fd) {
       variables.push_back(parse_variable(text));
       text.clear();
     }
+  }
+}
+
+std::string encode(const std::vector<MpirProcess>& pes) {
+  std::string bytes(kNodePes);
+  for (const MpirProcess& pe : pes) {
+    bytes += fmt::format("{}:{}", pe.pid, pe.program);
+    bytes.push_back('\0');
+  }
+  bytes.push_back('\0');
+  return bytes;
+}
+
+std::vector<MpirProcess> decode_pes(std::string_view bytes, const std::string& host) {
+  std::vector<MpirProcess> pes;
+  while (!bytes.empty() && bytes.front() != '\0') {
+    const std::string_view entry = bytes.substr(0, bytes.find('\0'));
+    bytes.remove_prefix(std::min(entry.size() + 1, bytes.size()));
+    const auto colon = std::min(entry.find(':'), entry.size() - 1);
+    MpirProcess pe{host, std::string(entry.substr(colon + 1)), -1};
+    std::from_chars(entry.data(), entry.data() + colon, pe.pid);
+    pes.push_back(std::move(pe));
+  }
+  return pes;
+}
+
+void write_to_starter(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) {
+      return;  // the reader has closed the pipe
+    }
+    bytes.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
   }
 }
 

@@ -206,7 +206,9 @@ void declare_job(CLI::App& app, Raw& raw) {
          std::string("The program, with options, that runs a command on another host; default: SHMEM_RSH, else ") +
              kRsh)
       ->type_name("COMMAND");
-  app.add_option("--part", raw.part)->group("");  // of an oshrun that another one starts
+  // Of an oshrun that another one starts:
+  app.add_option("--part", raw.part)->group("");
+  app.add_flag("--hold", raw.job.hold)->group("");
   app.set_version_flag("-V,--version", fmt::format("oshrun: libshmem {}, OpenSHMEM 1.6", kVersion));
   declare_other_launchers(app, raw.others);
 }

@@ -45,6 +45,7 @@ struct Options {
   std::vector<NodePes> nodes;                                  // of -H and --hostfile; empty: this machine
   std::vector<std::string> rsh;                                // the program that runs a command on another node
   std::optional<NodePart> part;
+  bool hold = false;              // PEs wait in shmem_init until a debugger knows them
   std::vector<Program> programs;  // the first one's PEs come first; never empty
 
   [[nodiscard]] int pes() const;

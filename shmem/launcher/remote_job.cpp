@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 
 #include "base/size_text.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
@@ -107,20 +108,31 @@ std::vector<std::string> own_environment() {
 
 }  // namespace
 
+std::string NodeMark::take_behind(std::string_view bytes, std::string* behind) {
+  if (behind == nullptr || is_complete_) {
+    return std::string(bytes);
+  }
+  behind->append(bytes);
+  const auto end = end_.empty() ? std::string::npos : behind->find(end_);
+  if (end == std::string::npos) {
+    return {};
+  }
+  is_complete_ = true;
+  std::string others = behind->substr(end + end_.size());
+  behind->resize(end + end_.size());
+  return others;
+}
+
 std::string NodeMark::feed(std::string_view bytes, std::string* behind) {
   if (found_) {
-    if (behind == nullptr) {
-      return std::string(bytes);
-    }
-    behind->append(bytes);
-    return {};
+    return take_behind(bytes, behind);
   }
   waiting_ += bytes;
   const auto place = waiting_.find(mark_);
   found_ = place != std::string::npos;
   if (found_) {
     std::string others = waiting_.substr(0, place);
-    (behind == nullptr ? others : *behind).append(waiting_, place + mark_.size());
+    others += take_behind(std::string_view(waiting_).substr(place + mark_.size()), behind);
     waiting_.clear();
     return others;
   }
@@ -187,7 +199,7 @@ RemoteJob::RemoteJob(Parts parts) : parts_(std::move(parts)) {
   }
   parts_.output.filter_output([this](int index, std::string_view bytes) {
     Node& node = nodes_[static_cast<std::size_t>(index)];
-    std::string text = node.ready.feed(bytes);
+    const std::string text = node.pes.feed(node.ready.feed(bytes), &node.processes);
     return parts_.options.profile.empty() ? text : node.profile.feed(text, &node.counts);
   });
 }
@@ -203,6 +215,7 @@ int RemoteJob::run() {
     wait_for_something();
     read_signals();
     read_exec_failures();
+    publish_pes();
     reap();
     look_at_time();
     show_progress();
@@ -292,6 +305,22 @@ Result<base::UniqueFd> RemoteJob::give_input(const NodePes& place, base::UniqueF
         fmt::format("the environment, {} bytes, does not fit into a pipe (/proc/sys/fs/pipe-max-size)", bytes.size()));
   }
   return read;
+}
+
+void RemoteJob::publish_pes() {
+  const auto is_known = [](const Node& node) { return node.pes.is_complete(); };
+  if (is_published_ || ending_ != Ending::kNo || !std::ranges::all_of(nodes_, is_known)) {
+    return;
+  }
+  is_published_ = true;
+  std::vector<MpirProcess> pes;
+  for (const Node& node : nodes_) {
+    std::ranges::move(decode_pes(node.processes, node.place.host), std::back_inserter(pes));
+  }
+  publish_to_debuggers(std::move(pes));
+  if (parts_.options.hold) {
+    tell_nodes(kRelease);
+  }
 }
 
 // ---- Watching

@@ -21,19 +21,26 @@
 
 namespace shmem::launcher {
 
-/// Finds a mark in what comes from a node: kNodeReady or kNodeProfile. Used by one thread.
+/// Finds a mark in what comes from a node: kNodeReady, kNodePes or kNodeProfile. Used by one thread.
 class NodeMark {
  public:
-  explicit NodeMark(std::string_view mark = kNodeReady) : mark_(mark) {}
-  /// Takes bytes; returns those that are not part of the mark. Those behind it are added to `behind` instead if that is
-  /// given.
+  /// `end` is the end of what belongs to the mark; empty: it has no end.
+  explicit NodeMark(std::string_view mark = kNodeReady, std::string_view end = {}) : mark_(mark), end_(end) {}
+  /// Takes bytes; returns those that do not belong to the mark. Those behind it, up to its end, are added to `behind`
+  /// instead if that is given: it is always the same string.
   std::string feed(std::string_view bytes, std::string* behind = nullptr);
   [[nodiscard]] bool found() const { return found_; }
+  /// The end has been found.
+  [[nodiscard]] bool is_complete() const { return is_complete_; }
 
  private:
+  std::string take_behind(std::string_view bytes, std::string* behind);
+
   std::string_view mark_;
+  std::string_view end_;
   std::string waiting_;  // may be the beginning of the mark
   bool found_ = false;
+  bool is_complete_ = false;
 };
 
 /// Starts an oshrun on each node, which starts the node's PEs (node_part.hpp), and ends all of them when one fails. Is
@@ -57,6 +64,8 @@ class RemoteJob {
     bool running = false;
     base::UniqueFd input;  // the lifeline of the node's oshrun
     NodeMark ready{kNodeReady};
+    NodeMark pes{kNodePes, kNodePesEnd};
+    std::string processes{};  // what belongs to that mark
     NodeMark profile{kNodeProfile};
     std::string counts{};  // what comes behind that mark
   };
@@ -89,6 +98,8 @@ class RemoteJob {
   void node_ended(const Node& node, int wait_status);
   void look_at_time();
   void show_progress();
+  /// To debuggers, once all nodes have said where their PEs are.
+  void publish_pes();
   void tell_nodes(char byte);
 
   void end(int status, Ending ending);
@@ -110,6 +121,7 @@ class RemoteJob {
   Clock::time_point next_progress_{};  // when to say which nodes have not started
   Clock::time_point start_{};
   std::optional<Clock::time_point> timeout_;  // of --timeout
+  bool is_published_ = false;                 // see publish_pes()
 };
 
 }  // namespace shmem::launcher

@@ -203,6 +203,7 @@ std::optional<UidListener> Runtime::take_listener(const UniqueId& id) {
 Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
   finish_at_exit();
   attach_end_report();
+  wait_while_held();
   is_reporter_ = true;
   auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {

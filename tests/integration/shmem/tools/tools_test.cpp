@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs under tools: oshrun --valgrind, programs with AddressSanitizer, oshrun --debugger, and debuggers that read MPIR.
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 #include "tests/support/pe.hpp"
@@ -114,6 +116,8 @@ class Debugger : public Test {
       GTEST_SKIP() << "gdb cannot run programs here";
     }
   }
+
+  TempDir dir_;
 };
 
 TEST_F(Debugger, PrintsTheStackOfAPeThatFails) {
@@ -129,39 +133,59 @@ TEST_F(Debugger, RunsOnlyThePesThatAreNamed) {
   EXPECT_EQ(count_of(one.output, "Using host libthread_db"), 1) << one.output;
 }
 
-TEST_F(Debugger, FindsThePesByMpir) {
-  const auto seen = run({"gdb",
-                         "-q",
-                         "-batch",
-                         "-ex",
-                         "set breakpoint pending on",
-                         "-ex",
-                         "starti",
-                         "-ex",
-                         "set var *(int*)&MPIR_being_debugged = 1",
-                         "-ex",
-                         "break MPIR_Breakpoint",
-                         "-ex",
-                         "continue",
-                         "-ex",
-                         "printf \"size %d state %d\\n\", *(int*)&MPIR_proctable_size, *(int*)&MPIR_debug_state",
-                         "-ex",
-                         "printf \"program %s\\n\", *(char**)(*(char**)&MPIR_proctable + 24 + 8)",
-                         "-ex",
-                         "printf \"pid %d\\n\", *(int*)(*(char**)&MPIR_proctable + 24 + 16)",
-                         "-ex",
-                         "kill",
-                         "--args",
-                         oshrun(1, "off", {})[0],
-                         "-n",
-                         "2",
-                         test_program("memory_pes"),
-                         "none"},
-                        {}, kLimit);
-  EXPECT_THAT(seen.output,
-              AllOf(HasSubstr("size 2 state 1\n"), HasSubstr("program " + test_program("memory_pes") + "\n"),
-                    ContainsRegex("\npid [1-9][0-9]+\n")))
-      << seen.output;
+/// gdb as a parallel debugger: runs oshrun with `arguments` as a job of two PEs, which write their process numbers to
+/// PREFIX.PE. At MPIR_Breakpoint it prints the table and, a while after they have begun, what the PEs have open.
+Outcome in_parallel_debugger(const std::string& prefix, const Words& arguments) {
+  const std::string look = "shell until [ -s " + prefix + ".0 ] && [ -s " + prefix +
+                           ".1 ]; do sleep 0.1; done; sleep 0.5; for pid in $(cat " + prefix +
+                           ".*); do ls -l /proc/$pid/fd; done";
+  Words line{"gdb", "-q", "-batch"};
+  for (const std::string& command :
+       {std::string("starti"), std::string("set var *(int*)&MPIR_being_debugged = 1"),
+        std::string("break MPIR_Breakpoint"), std::string("continue"), look,
+        std::string("printf \"size %d state %d\\n\", *(int*)&MPIR_proctable_size, *(int*)&MPIR_debug_state"),
+        std::string("set var $table = *(char**)&MPIR_proctable"),
+        std::string("printf \"PE 0: %s %s %d.\\n\", *(char**)$table, *(char**)($table + 8), *(int*)($table + 16)"),
+        std::string("set var $table = $table + 24"),
+        std::string("printf \"PE 1: %s %s %d.\\n\", *(char**)$table, *(char**)($table + 8), *(int*)($table + 16)"),
+        std::string("delete"), std::string("continue")}) {
+    line.insert(line.end(), {"-ex", command});
+  }
+  line.insert(line.end(), {"--args", oshrun(1, "off", {})[0], "--gba", "off", "-n", "2"});
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  line.insert(line.end(),
+              {"sh", "-c", "echo $$ >\"$0.$OSHRUN_RANK\"; exec \"$1\" none", prefix, test_program("memory_pes")});
+  return run(line, {}, kLimit);
+}
+
+/// The debugger has found the PEs on these hosts, at their beginning, and they have gone on behind MPIR_Breakpoint.
+void expect_held_pes(const Outcome& seen, const std::string& prefix, const Words& hosts) {
+  EXPECT_THAT(seen.output, HasSubstr("size 2 state 1\n"));
+  for (int pe = 0; pe < 2; ++pe) {
+    std::ifstream file(prefix + "." + std::to_string(pe));
+    int pid = 0;
+    file >> pid;
+    EXPECT_THAT(seen.output, ContainsRegex("PE " + std::to_string(pe) + ": " + hosts[static_cast<std::size_t>(pe)] +
+                                           " [^ ]*/[a-z]*sh " + std::to_string(pid) + "\\."));
+  }
+  EXPECT_EQ(count_of(seen.output, " 0 -> "), 2) << "a PE has ended, and so was not held\n" << seen.output;
+  EXPECT_THAT(seen.output, Not(HasSubstr("socket:"))) << "a PE has called another, and so was not held";
+  EXPECT_THAT(seen.output, HasSubstr("exited normally")) << "the PEs have not gone on";
+}
+
+TEST_F(Debugger, FindsHeldPesByMpir) {
+  const std::string prefix = dir_.file("pe");
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  expect_held_pes(in_parallel_debugger(prefix, {}), prefix, {host.data(), host.data()});
+}
+
+TEST_F(Debugger, FindsHeldPesOfSeveralNodesByMpir) {
+  const std::string prefix = dir_.file("pe");
+  const std::string rsh = dir_.file("rsh");
+  std::ofstream(rsh) << "#!/bin/sh\nhost=$1; shift\nexec env SHMEM_HOST_ID=$host sh -c \"$*\"\n";
+  ::chmod(rsh.c_str(), 0755);
+  expect_held_pes(in_parallel_debugger(prefix, {"--rsh", rsh, "-H", "a,b"}), prefix, {"a", "b"});
 }
 
 TEST(ToolOptions, AreChecked) {

@@ -20,6 +20,7 @@ using namespace shmem::launcher;  // NOLINT(google-build-using-namespace): most 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using namespace std::string_literals;  // NOLINT(google-build-using-namespace): literals
 
 Options two_programs() {
   Options job;
@@ -158,6 +159,26 @@ TEST(NodeMark, IsTakenOutOfWhatALoginPrints) {
   }
   EXPECT_TRUE(in_pieces.found());
   EXPECT_EQ(passed, "welcome\n\x01 almost\noutput");
+}
+
+TEST(NodeMark, EndsBeforeWhatThePesPrint) {
+  const std::vector<MpirProcess> pes{{"kiwi", "/bin/a:b c", 4711}, {"kiwi", "/bin/d", 12}};
+  const std::string bytes = "begin\n" + encode(pes) + "output\n\0\0more"s;
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, bytes.size()}) {
+    NodeMark mark(kNodePes, kNodePesEnd);
+    std::string behind;
+    std::string passed;
+    for (std::size_t at = 0; at < bytes.size(); at += piece) {
+      passed += mark.feed(std::string_view(bytes).substr(at, piece), &behind);
+    }
+    EXPECT_TRUE(mark.is_complete());
+    EXPECT_EQ(passed, "begin\noutput\n\0\0more"s);
+    const auto decoded = decode_pes(behind, "kiwi");
+    ASSERT_EQ(decoded.size(), 2U);
+    EXPECT_EQ(decoded[0].host + " " + decoded[0].program, "kiwi /bin/a:b c");
+    EXPECT_EQ(decoded[0].pid, 4711);
+    EXPECT_EQ(decoded[1].program, "/bin/d");
+  }
 }
 
 TEST(RecentLines, AreShownAgainIfOthersHaveFollowed) {
