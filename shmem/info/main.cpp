@@ -180,33 +180,52 @@ void print_json(const std::vector<Setting>& settings, const Tables& tables, cons
          {"collective_tuning", rows_of(tables.collectives)}});
 }
 
+void print_paragraph(const std::string& text, std::size_t width) {
+  std::printf("%s\n", shmem_info::wrapped(text, 0, 0, width).c_str());
+}
+
+/// Columns of the name and of what follows.
+struct Columns {
+  std::size_t name;
+  std::size_t width;  // of the terminal
+};
+
+void print_named(const char* name, const char* help, const Columns& columns) {
+  const std::size_t indent = columns.name + 2;
+  std::printf("  %-*s  %s\n", static_cast<int>(columns.name) - 2, name,
+              shmem_info::wrapped(help, indent, indent, columns.width).c_str());
+}
+
 void print_text(const std::vector<Setting>& settings, const Tables& tables, const Config& config) {
-  std::size_t name_width = 0;
+  Columns columns{0, shmem_info::terminal_width()};
   for (const Setting& setting : settings) {
-    name_width = std::max(name_width, std::string_view(setting.spec->name).size());
+    columns.name = std::max(columns.name, std::string_view(setting.spec->name).size());
   }
   std::printf("libshmem %s, OpenSHMEM 1.6\n", shmem::kVersion);
   for (const Config::File& file : config.files) {
     std::printf("Configuration file %s: %s\n", file.path.c_str(), file.state);
   }
-  std::fputs(shmem_info::table_text(settings, shmem_info::terminal_width()).c_str(), stdout);
-  std::printf("%s\n", kOfLibgba);
+  std::fputs(shmem_info::table_text(settings, columns.width).c_str(), stdout);
+  print_paragraph(kOfLibgba, columns.width);
   std::printf("Barrier algorithms in software (SHMEM_BARRIER_ALGORITHM):\n");
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
-    std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, spec.name, spec.help);
+    print_named(spec.name, spec.help, columns);
   }
-  std::printf(
-      "What auto chooses, by %s: on a node the first line that fits the number of PEs, alone on their\n"
-      "processors or oversubscribed; between nodes, without a GBA, the first that fits the number of nodes\n",
-      tables.barriers.name().c_str());
+  print_paragraph(
+      fmt::format("What auto chooses, by {}: on a node the first line that fits the number of PEs, alone on their "
+                  "processors or oversubscribed; between nodes, without a GBA, the first that fits the number of nodes",
+                  tables.barriers.name()),
+      columns.width);
   for (const shmem::TuningRow& row : tables.barriers.rows()) {
     std::printf("  %s\n", to_string(row).c_str());
   }
   std::printf("Ways of collectives:\n");
   for (const shmem::CollectiveWay& way : shmem::kCollectiveWays) {
-    std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, way.name, way.help);
+    print_named(way.name, way.help, columns);
   }
-  std::printf("Which way a collective takes, by %s: the first line that fits\n", tables.collectives.name().c_str());
+  print_paragraph(
+      fmt::format("Which way a collective takes, by {}: the first line that fits", tables.collectives.name()),
+      columns.width);
   for (const shmem::CollectiveRow& row : tables.collectives.rows()) {
     std::printf("  %s\n", to_string(row).c_str());
   }
