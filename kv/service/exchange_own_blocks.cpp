@@ -60,7 +60,6 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
   Region region{.range = {static_cast<std::uint64_t>(memory.offset), memory.bytes}, .made = {}};
   base::UniqueFd file;
   if (make) {
-    warn_of_memory(name_, memory.bytes, has_warned_of_memory_);
     auto made =
         base::create_memfd("shmem-exchange-blocks", memory.bytes, base::MemfdPages::kUsual, base::MemfdSeals::kOpen);
     auto mapped = made ? base::Mapping::share(made->get(), memory.bytes) : Result<base::Mapping>(made.error());
@@ -80,6 +79,7 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
       return problem(static_cast<std::errc>(errno), fmt::format("cannot duplicate file descriptor {}", memory.fd));
     }
   }
+  warn_of_memory(name_, memory.bytes, has_warned_of_memory_);
   const std::lock_guard lock(mutex_);
   if (regions_.size() == kMostRegions) {
     return problem(std::errc::no_space_on_device,

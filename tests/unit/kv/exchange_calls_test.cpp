@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "base/memfd.hpp"
 #include "shmem/memory/memory_limit.hpp"
 #include "tests/support/sanitized.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
@@ -242,6 +243,21 @@ TEST(ExchangeCalls, WarnsOnceOfMemoryThatTheMachineDoesNotHave) {
   EXPECT_THAT(memory_warnings[0],
               testing::AllOf(HasSubstr(exchange_name(70)), HasSubstr("iB for blocks is more than the "),
                              HasSubstr("ask for less")));
+}
+
+TEST(ExchangeCalls, WarnsOfMemoryOfTheCallerThatTheMachineDoesNotHave) {
+  memory_warnings.clear();
+  shmemx_set_logger(keep_memory_warning);
+  Member owner(exchange_name(71));
+  const std::size_t more = shmem::memory_limit().bytes / 4096 * 4096 + 4096;
+  // A file of this size takes no memory yet: Python's regions and stores are made so.
+  const auto file = *base::create_memfd("memory", more, base::MemfdPages::kUsual, base::MemfdSeals::kOpen);
+  shmemx_memory_t memory{.address = nullptr, .bytes = more, .fd = file.get(), .offset = 0};
+  std::uint32_t region = 0;
+  EXPECT_EQ(shmemx_exchange_register(owner.get(), &memory, &region), 0) << owner.error();
+  shmemx_set_logger(nullptr);
+  ASSERT_EQ(memory_warnings.size(), 1U);
+  EXPECT_THAT(memory_warnings[0], HasSubstr("iB for blocks is more than the "));
 }
 
 TEST(ExchangeCalls, AnOwnerOverItsQuotaGivesWayToAnotherOne) {
