@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/folder.hpp"
 #include "uapi/gba_device.h"
 
 namespace gba {
@@ -90,6 +91,7 @@ Result<void> PciConfig::set_command(std::uint16_t bits) {
 namespace {
 
 namespace fs = std::filesystem;
+using base::names_in;
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -108,16 +110,6 @@ std::string link_name(const std::string& path) {
 std::string real_name(const std::string& path) {
   std::error_code error;
   return fs::canonical(path, error).filename().string();
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 /// "0x1eaf", as sysfs writes ids.

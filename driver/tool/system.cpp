@@ -34,16 +34,6 @@ bool is_this_machine() {
   return sys_path("") == "/sys/" && dev_path("") == "/dev/";
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::optional<std::string> first_line(const std::string& file) {
   std::ifstream in(file);
   std::string line;

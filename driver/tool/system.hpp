@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/folder.hpp"
+
 namespace tool {
 
 /// Path below /sys, and below /dev.
@@ -16,8 +18,7 @@ std::string dev_path(const std::string& path);
 /// Neither variable is set: the calls read this machine.
 bool is_this_machine();
 
-/// Names in a folder, sorted; none if it cannot be read.
-std::vector<std::string> names_in(const std::string& folder);
+using base::names_in;
 /// The first line of a file; nothing if it cannot be read.
 std::optional<std::string> first_line(const std::string& file);
 /// The last part of a symbolic link's target; empty if there is no link.

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <map>
 
+#include "base/folder.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem::launcher {
@@ -43,14 +43,12 @@ std::vector<Place> cores(const Cpus& allowed, const std::string& sysfs) {
 /// The allowed processors of each NUMA node that has some, by its number.
 std::map<int, Cpus> numa_nodes(const Cpus& allowed, const std::string& sysfs) {
   std::map<int, Cpus> by_number;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(sysfs + "/node", error)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : base::names_in(sysfs + "/node")) {
     if (name.rfind("node", 0) != 0) {
       continue;
     }
     const auto node = cpu_number(name.substr(4));
-    const auto cpus = read_cpu_list(entry.path() / "cpulist");
+    const auto cpus = read_cpu_list(fmt::format("{}/node/{}/cpulist", sysfs, name));
     if (!node || !cpus) {
       continue;
     }

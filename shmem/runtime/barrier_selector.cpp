@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
 
+#include "base/folder.hpp"
 #include "base/size_text.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/team/team_table.hpp"
@@ -29,10 +28,7 @@ bool is_device_here() {
   if (gba_list(nullptr, 0, &functions) == 0 && functions > 0) {
     return true;
   }
-  std::error_code error;
-  const std::filesystem::directory_iterator devices("/dev", error);
-  return !error && std::any_of(begin(devices), end(devices), [](const auto& entry) {
-    const std::string name = entry.path().filename();
+  return std::ranges::any_of(base::names_in("/dev"), [](const std::string& name) {
     return name.size() > 3 && name.starts_with("gba") && name.find_first_not_of("0123456789", 3) == std::string::npos;
   });
 }

@@ -8,11 +8,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <iterator>
 #include <string>
 #include <string_view>
 
+#include "base/folder.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/config/failure.hpp"
@@ -26,9 +25,7 @@ namespace {
 
 /// Unknown counts as several.
 bool has_other_threads() {
-  std::error_code error;
-  const std::filesystem::directory_iterator tasks("/proc/self/task", error);
-  return error || std::distance(begin(tasks), end(tasks)) > 1;
+  return base::names_in("/proc/self/task").size() != 1;
 }
 
 constexpr std::string_view kJobWasEnded = "the job was ended";
