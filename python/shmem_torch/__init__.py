@@ -8,7 +8,7 @@ Importing this module registers it::
 
     dist.init_process_group("shmem")        # as with "gloo"
 
-Ranks share memory, or, if they are on several nodes, send messages. A rank that dies, or does not come within the timeout
+Ranks of a node share memory; nodes send messages to each other. A rank that dies, or does not come within the timeout
 of the group, is an exception on the others that names it, and never the end of their processes; the group cannot be used
 any more, and a new one can be made of the ranks that are left. Ranks whose calls differ (in size, dtype, operation, root or
 kind) all get an exception, and the group goes on.

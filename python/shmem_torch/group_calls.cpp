@@ -167,14 +167,7 @@ std::string allocate(const GroupHandle& group, const char* name, std::size_t byt
   const auto limit = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count());
   if (const int error = shmemx_group_allocate(group.get(), bytes, limit, &made); error != 0) {
     const auto describe = [bytes] { return std::to_string(bytes) + " bytes of symmetric memory"; };
-    std::string text = failure_on_all(group, name, error, timeout, describe);
-    if (error == -ENOTSUP) {  // before any exchange: other ranks may wait in another call
-      Call refused;
-      refused.kind = kNoCall;
-      refused.timeout = timeout;
-      run(group, refused, [] { return "it asks for symmetric memory, which a group on several nodes does not have"; });
-    }
-    return text;
+    return failure_on_all(group, name, error, timeout, describe);
   }
   memory = std::make_shared<GroupMemory>(made);
   return "";

@@ -270,6 +270,12 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
         !error.empty()) {
       throw std::runtime_error(error);
     }
+    // On several nodes each rank misses one: all of them refuse.
+    for (int rank = 0; rank < sharers.size; ++rank) {
+      if (mine.memory->address_of(rank) == nullptr) {
+        refuse("rank " + std::to_string(rank) + " is on another node than rank " + std::to_string(sharers.rank));
+      }
+    }
     void* const part = mine.memory->address();
     std::memcpy(part, ptr, mine.size);
     // An old size of 0 keeps the old mapping of shared memory, and adds a second one.

@@ -49,6 +49,7 @@ struct shmemx_group_message_t {
 
 struct shmemx_group_memory_t {
   std::shared_ptr<shmem::MemberMemory> memory;
+  std::vector<int> places;  // of all ranks; -1: on another node
   api::GroupOwner owner{};
 };
 
@@ -164,7 +165,12 @@ Result<void> allocate(shmemx_group_t* group, std::size_t bytes, std::uint64_t ti
   if (!made) {
     return made.error();
   }
-  *memory = std::make_unique<shmemx_group_memory_t>(shmemx_group_memory_t{*std::move(made)}).release();
+  std::vector<int> places;
+  for (int rank = 0; rank < group->group->size(); ++rank) {
+    places.push_back(group->group->place_of(rank).value_or(-1));
+  }
+  *memory =
+      std::make_unique<shmemx_group_memory_t>(shmemx_group_memory_t{*std::move(made), std::move(places)}).release();
   return {};
 }
 
@@ -252,8 +258,9 @@ void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) noexcept 
 }
 
 void* shmemx_group_memory_of(const shmemx_group_memory_t* memory, int rank) noexcept {
-  return memory->owner.is_here() && rank >= 0 && rank < memory->memory->members() ? memory->memory->part(rank)
-                                                                                  : nullptr;
+  const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < memory->places.size();
+  const int place = is_rank ? memory->places[static_cast<std::size_t>(rank)] : -1;
+  return memory->owner.is_here() && place >= 0 ? memory->memory->part(place) : nullptr;
 }
 
 void shmemx_group_memory_free(shmemx_group_memory_t* memory) noexcept {
@@ -282,11 +289,8 @@ int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcep
   if (text == nullptr || size == 0) {
     return code_of(refuse(kCall, "there is no room for the text"));
   }
-  const auto missing = group->group->missing();
-  if (!missing) {
-    return api::report(missing.error());
-  }
-  text[missing->copy(text, size - 1)] = '\0';
+  const std::string missing = group->group->missing();
+  text[missing.copy(text, size - 1)] = '\0';
   return 0;
 }
 SHMEM_GROUP_CATCH

@@ -17,9 +17,12 @@ constexpr std::size_t kCombined = std::size_t{8} << 10;
 
 }  // namespace
 
-StagedCollectives::StagedCollectives(const Job& job, Team& team, const Stages& stages,
-                                     const SymmetricMemories& memories)
-    : job_(job), team_(team), stages_(stages), memories_(memories), given_(static_cast<std::size_t>(team.size())) {}
+StagedCollectives::StagedCollectives(Job& job, Team& team, const Stages& stages, const SymmetricMemories& memories)
+    : job_(job), team_(team), stages_(stages), memories_(memories), given_(static_cast<std::size_t>(team.size())) {
+  if (SpanningTeam* const spanning = team.spanning()) {
+    nodes_.emplace(job, *spanning, stages);
+  }
+}
 
 std::byte* StagedCollectives::stage(int member, unsigned half) const {
   return job_.memory.heap(team_.map_here().pe(member)) + stages_.offset + (half % 2) * stages_.half;
@@ -83,16 +86,20 @@ void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, 
   }
 }
 
-Result<void> StagedCollectives::meet(const CallHead& mine, std::size_t size,
-                                     const std::function<void(std::byte*)>& write) {
+Result<void> StagedCollectives::meet(const CallHead& mine, std::size_t size, Writer write) {
   EagerChannel& eager = team_.eager();
-  if (!eager.begin() || !eager.give(sizeof(CallHead) + size, [&](std::byte* to) {
-        std::memcpy(to, &mine, sizeof(CallHead));
-        write(to + sizeof(CallHead));
-      })) {
+  const auto write_all = [&](std::byte* to) {
+    std::memcpy(to, &mine, sizeof(CallHead));
+    write(to + sizeof(CallHead));
+  };
+  if (nodes_) {
+    if (auto ok = nodes_->meet(sizeof(CallHead) + size, write_all, given_); !ok) {
+      return ok;
+    }
+  } else if (!eager.begin() || !eager.give(sizeof(CallHead) + size, write_all)) {
     return eager.error();
   }
-  for (int member = 0; member < team_.size(); ++member) {
+  for (int member = 0; !nodes_ && member < team_.size(); ++member) {
     given_[static_cast<std::size_t>(member)] = eager.take(member);
     if (!given_[static_cast<std::size_t>(member)]) {
       return eager.error();
@@ -131,7 +138,31 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
   if (call.kind == StagedCall::kBarrier && team_barriers_) {
     return team_.sync();
   }
+  if (nodes_) {
+    return run_on_nodes(call);
+  }
   return call.kind == StagedCall::kAlltoall ? alltoall(call) : make(call);
+}
+
+/// Small data goes along with the heads.
+Result<void> StagedCollectives::run_on_nodes(const StagedCall& call) {
+  const bool has_data = call.kind != StagedCall::kBarrier && call.kind != StagedCall::kAlltoall;
+  const std::size_t bytes = has_data ? call.bytes : 0;
+  const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
+  const bool in_line = bytes <= StagedOnNodes::kRoom / blocks;
+  const bool takes_along = in_line && gives(call);
+  auto ok = meet(head_of(call, 0), takes_along ? bytes * blocks : 0,
+                 [&](std::byte* to) { write_piece(to, call, 0, takes_along ? bytes : 0); });
+  if (!ok) {
+    return ok;
+  }
+  if (call.kind == StagedCall::kAlltoall) {
+    return nodes_->alltoall(call);
+  }
+  if (!in_line) {
+    return nodes_->make(call, reduction_);
+  }
+  return bytes == 0 ? ok : use(call, 0, bytes, true, [this](int member) { return given_data(member); });
 }
 
 /// After the exchange: all members whose buffers are needed have shown where they are.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on memory that only its own process can reach: each member copies what it gives to a stage that all
-// members can read, piece by piece. Buffers in the group's symmetric memory are used where they are (direct.hpp).
+// members can read, piece by piece. Buffers in the group's symmetric memory are used where they are (direct.hpp). The
+// stages of members on several nodes: staged_nodes.hpp.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "shmem/collective/staged_call.hpp"
+#include "shmem/collective/staged_nodes.hpp"
 #include "shmem/collective/symmetric_memories.hpp"
 #include "shmem/collective/typed_reduction.hpp"
 #include "shmem/team/team.hpp"
@@ -19,29 +21,33 @@ struct StagedStatistics {
   std::uint64_t staged_bytes = 0;  // that this member has written to its stage
 };
 
-/// The stages of all members: two halves, so that a member can fill one while others read the other one.
-struct Stages {
-  std::size_t offset = 0;  // in each member's heap
-  std::size_t half = 0;    // bytes
-};
-
-/// One member's side, for a team on one node. Used by one thread at a time, and nothing else uses the team.
+/// One member's side. Used by one thread at a time, and nothing else uses the team.
 ///
 /// A call begins with an exchange of what the members are about to do, so that they find out if their calls differ. It
 /// takes small data along. For larger data the exchange is the sync after which the first pieces may be read: from the
 /// stages, or, if all members show where their buffers are in symmetric memory, from there.
 class StagedCollectives {
  public:
-  StagedCollectives(const Job& job, Team& team, const Stages& stages, const SymmetricMemories& memories);
+  StagedCollectives(Job& job, Team& team, const Stages& stages, const SymmetricMemories& memories);
   /// From now on a barrier is one of the team, which may go through the device: members whose calls differ from it then
   /// wait for each other until they time out. All members decide alike.
   void leave_barriers_to_team() { team_barriers_ = true; }
 
+  /// Limits each wait for other nodes from now on; 0: no limit.
+  void set_limit(std::chrono::nanoseconds limit) {
+    if (nodes_) {
+      nodes_->set_limit(limit);
+    }
+  }
   /// Collective. After an Error of arguments, which all members get, the next call can be made. After any other one
   /// has_failed().
   Result<void> run(const StagedCall& call);
-  [[nodiscard]] const StagedStatistics& statistics() const { return statistics_; }
-  [[nodiscard]] bool has_failed() const { return team_.eager().has_failed() || !team_.is_ready(); }
+  [[nodiscard]] StagedStatistics statistics() const {
+    return nodes_ ? StagedStatistics{0, nodes_->staged_bytes()} : statistics_;
+  }
+  [[nodiscard]] bool has_failed() const {
+    return team_.eager().has_failed() || !team_.is_ready() || (nodes_ && nodes_->has_failed());
+  }
 
  private:
   /// In a CallHead, after its own flag.
@@ -60,11 +66,16 @@ class StagedCollectives {
   void stage_piece(const StagedCall& call, std::size_t offset, std::size_t size);
   [[nodiscard]] bool all_show(const StagedCall& call) const;
   Result<void> run_directly(const StagedCall& call, std::size_t skipped);
+  Result<void> run_on_nodes(const StagedCall& call);
   Result<void> make(const StagedCall& call);
   Result<void> make_staged(const StagedCall& call, std::size_t most, bool is_staged);
 
-  Result<void> meet(const CallHead& mine, std::size_t size, const std::function<void(std::byte*)>& write);
-  void part() { team_.eager().end(EagerChannel::Begun::kThis); }
+  Result<void> meet(const CallHead& mine, std::size_t size, Writer write);
+  void part() {
+    if (!nodes_) {
+      team_.eager().end(EagerChannel::Begun::kThis);
+    }
+  }
   Result<void> next_piece();
   [[nodiscard]] const CallHead& given_head(int member) const;
   [[nodiscard]] const std::byte* given_data(int member) const;
@@ -83,6 +94,7 @@ class StagedCollectives {
   Team& team_;
   const Stages stages_;
   const SymmetricMemories& memories_;
+  std::optional<StagedOnNodes> nodes_;  // for a team on several
   StagedStatistics statistics_;
   unsigned turn_ = 0;  // the half that was filled last is turn_ % 2
   std::vector<EagerChannel::Given> given_;

@@ -13,10 +13,12 @@
 
 namespace shmem {
 
-/// The tags of messages in a group, of which these are set apart from those of collective calls.
+/// The tags of messages in a group, of which these are set apart from those of collective calls: a ProcessGroup's have
+/// the id of the group's team (spanning_team.hpp) in these bits, which is that small.
 namespace group_tags {
-constexpr std::uint64_t kMail = std::uint64_t{1} << 47;    // between two members (network_mail.hpp)
-constexpr std::uint64_t kNotice = std::uint64_t{1} << 46;  // alone
+constexpr std::uint32_t kTeam = 1;
+constexpr std::uint64_t kMail = std::uint64_t{1} << 45;    // between two members (network_mail.hpp)
+constexpr std::uint64_t kNotice = std::uint64_t{1} << 44;  // alone
 }  // namespace group_tags
 
 /// One member's end. Thread-safe. A member that has given up closes its connections, but UCX 1.13 tells another member

@@ -6,8 +6,8 @@
  * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about. (UCX, between nodes, may end one
  * that has no memory.)
  *
- * If the ranks are on several nodes, all calls are messages between ranks, through UCX. Such a group has no symmetric
- * memory: -ENOTSUP.
+ * If the ranks are on several nodes, those of a node share memory, and nodes send messages to each other through UCX.
+ * Symmetric memory is shared by the ranks of a node.
  *
  * After a member has died, has left the group, or did not come in time, all calls on the group fail with that error, on
  * all members; so they do after -ENOMEM in a collective call, or if there is no memory for messages that are under way.
@@ -112,17 +112,18 @@ SHMEM_API int shmemx_group_run_signed(shmemx_group_t* group, const shmemx_group_
                                       uint32_t signature) SHMEM_NOEXCEPT;
 
 /* Symmetric memory: `bytes` > 0 of each member, zero at first, aligned to 2 MiB. Collective like shmemx_group_run; all
- * members ask for the same size. Calls whose buffers are all in it (on all members, in one or several such memories)
- * copy nothing to the library: each member reads the buffers of the others, and combines into them. Other calls may use
- * it as any memory. Small calls (up to 64 KiB; ALLREDUCE and REDUCE: about a KiB), for which a copy is faster, and
- * calls whose buffers overlap are made as with other memory. Each member frees `memory` when it likes, before or after
- * the group ends. After a call has failed, other members may still write to its buffers. Errors: those of
- * shmemx_group_run; -ENOMEM, -EMFILE. */
+ * members ask for the same size. If the members are on one node, calls whose buffers are all in it (on all members, in
+ * one or several such memories) copy nothing to the library: each member reads the buffers of the others, and combines
+ * into them. Other calls may use it as any memory. Small calls (up to 64 KiB; ALLREDUCE and REDUCE: about a KiB), for
+ * which a copy is faster, and calls whose buffers overlap are made as with other memory. Each member frees `memory`
+ * when it likes, before or after the group ends. After a call has failed, other members may still write to its buffers.
+ * Errors: those of shmemx_group_run; -ENOMEM, -EMFILE. */
 typedef struct shmemx_group_memory_t shmemx_group_memory_t;
 SHMEM_API int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
                                     shmemx_group_memory_t** memory) SHMEM_NOEXCEPT;
 SHMEM_API void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
-/* The memory of another member, for loads and stores, until this process frees its own. NULL: there is no such rank. */
+/* The memory of another member, for loads and stores, until this process frees its own. NULL: there is no such rank, or
+ * it is on another node. */
 SHMEM_API void* shmemx_group_memory_of(const shmemx_group_memory_t* memory, int rank) SHMEM_NOEXCEPT;
 /* Not collective. No call of this process uses it any more. */
 SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
@@ -133,7 +134,8 @@ SHMEM_API int shmemx_group_check(shmemx_group_t* group, int rank) SHMEM_NOEXCEPT
 
 /* For a program that waits for a collective call of another thread, and gives up: which ranks have not begun that call,
  * as "rank 1 (pid 71 on kiwi), rank 3 (...)", cut to `size` bytes with the zero that ends it; "": all have, or no call
- * runs. Not collective, any thread. -ENOTSUP: members are on several nodes, where this is not known. */
+ * runs. On several nodes it names those of this node; if they all have, "ranks on other nodes, if any". Not collective,
+ * any thread. */
 SHMEM_API int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) SHMEM_NOEXCEPT;
 
 /* What this member has done since the group was created. */

@@ -206,7 +206,7 @@ void declare_job(CLI::App& app, Raw& raw) {
          std::string("The program, with options, that runs a command on another host; default: SHMEM_RSH, else ") +
              kRsh)
       ->type_name("COMMAND");
-  // Of an oshrun that another one starts:
+  // Given by another oshrun that starts this one:
   app.add_option("--part", raw.part)->group("");
   app.add_flag("--hold", raw.job.hold)->group("");
   app.set_version_flag("-V,--version", fmt::format("oshrun: libshmem {}, OpenSHMEM 1.6", kVersion));

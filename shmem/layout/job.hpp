@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct Job {
   Trace* trace = nullptr;                // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
   int first_relying = -1;                   // the first PE that has not called shmemx_set_survive
+  std::function<bool()> given_up{};         // of a group: another member has; a job is ended instead
   bool replaces = false;                    // this process has taken the place of a PE that has died
   std::unique_ptr<SharingWatch> sharing{};  // of waits for the PEs of this node
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.

@@ -177,7 +177,7 @@ bool SpanningTeam::is_being_shrunk() const {
 }
 
 bool SpanningTeam::is_given_up() const {
-  return Team::is_being_shrunk() || job_.network->has_come(team_given_up(id_));
+  return Team::is_being_shrunk() || job_.network->has_come(team_given_up(id_)) || (job_.given_up && job_.given_up());
 }
 
 /// A PE finds the deaths on its own node, and of those that it has communicated with. Without being told, the leader of

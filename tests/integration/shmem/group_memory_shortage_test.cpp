@@ -204,7 +204,7 @@ TEST_F(GroupMemoryShortageOnNodes, LargeCollectiveCalls) {
 }
 
 /// In rank 0 the allocation with this number fails. Rank 1 is there as long as that takes. False: it makes fewer.
-bool create_short(long number, bool stays) {
+bool create_short(long number, bool stays, const Hosts& hosts) {
   SharedStore store;
   const SharedCount reached;
   const SharedCount over;
@@ -238,21 +238,29 @@ bool create_short(long number, bool stays) {
         shmemx_group_destroy(group);
         return error == 0 || error == -ENOMEM ? "" : std::to_string(error) + ": " + text;
       },
-      kNodes);
+      hosts);
   EXPECT_EQ("", bad) << "allocation " << number << (stays ? " and all later ones" : "");
   return reached.get() != 0;
 }
 
-TEST_F(GroupMemoryShortageOnNodes, CreatingAGroup) {
+void expect_errors_of_creating(const Hosts& hosts) {
   constexpr long kEach = 40;  // of the first ones; then some
   constexpr long kMost = 20'000;
   for (const bool stays : {false, true}) {
     long number = 0;
-    while (number < kMost && create_short(number, stays) && !HasFailure()) {
+    while (number < kMost && create_short(number, stays, hosts) && !testing::Test::HasFailure()) {
       number += 1 + std::max(0L, number - kEach) / 8;
     }
     EXPECT_GT(number, 0);
   }
+}
+
+TEST_F(GroupMemoryShortageOnNodes, CreatingAGroup) {
+  expect_errors_of_creating(kNodes);
+}
+
+TEST(GroupMemoryShortage, CreatingAGroup) {
+  expect_errors_of_creating({});
 }
 
 TEST(GroupMemoryShortage, SymmetricMemory) {

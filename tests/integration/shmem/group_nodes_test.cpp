@@ -120,7 +120,7 @@ TEST_F(GroupOnNodes, AMemberThatGivesUpEndsTheWaitsOfTheOthers) {
     shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
     if (rank == 0) {
       call.timeout_ns = 200'000'000;
-      return expect_failure(group, call, ETIMEDOUT, {"rank 2 (on "});
+      return expect_failure(group, call, ETIMEDOUT, {"waited for rank 2 ("});
     }
     std::string bad;
     if (rank == 1) {
@@ -233,19 +233,63 @@ TEST_F(GroupOnNodes, AReceiverThatDestroysItsGroupAtOnceHasAnswered) {
   }
 }
 
-TEST_F(GroupOnNodes, WhatNeedsOneNodeIsRefused) {
-  expect("", 2, [](shmemx_group_t* group, int rank, int size) -> std::string {
+TEST_F(GroupOnNodes, SymmetricMemoryIsSharedWithinEachNode) {
+  expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    constexpr std::size_t kBytes = 200'000;
     shmemx_group_memory_t* memory = nullptr;
-    const int error = shmemx_group_allocate(group, 4096, 1'000'000'000, &memory);
-    std::string text = shmemx_error_text();
-    if (error != -ENOTSUP || text.find("no symmetric memory: rank 0 is on") == std::string::npos) {
-      return text;
+    if (shmemx_group_allocate(group, kBytes, 10'000'000'000, &memory) != 0) {
+      return shmemx_error_text();
     }
-    std::array<char, 10> missing{};
-    if (shmemx_group_missing(group, missing.data(), missing.size()) != -ENOTSUP) {
-      return "missing members are known";
+    auto* const mine = static_cast<std::uint8_t*>(shmemx_group_memory_address(memory));
+    const Bytes data = filled(rank, 0, kBytes);
+    std::copy(data.begin(), data.end(), mine);
+    shmemx_group_call_t barrier = call_of(SHMEMX_GROUP_BARRIER);
+    std::string bad = shmemx_group_run(group, &barrier) == 0 ? "" : shmemx_error_text();
+    for (int other = 0; other < size; ++other) {
+      const auto* theirs = static_cast<const std::uint8_t*>(shmemx_group_memory_of(memory, other));
+      const Bytes expected = filled(other, 0, kBytes);
+      const bool same_node = other % 2 == rank % 2;
+      if (same_node != (theirs != nullptr) || (same_node && !std::equal(expected.begin(), expected.end(), theirs))) {
+        bad += "wrong memory of rank " + std::to_string(other);
+      }
     }
-    return check_kind(group, SHMEMX_GROUP_BROADCAST, rank, size, 3000, 0);
+    // Calls take buffers there as they take all others.
+    void* place = mine;
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BROADCAST);
+    call.from = call.to = &place;
+    call.bytes = kBytes;
+    call.root = 3;
+    bad += shmemx_group_run(group, &call) == 0 ? "" : shmemx_error_text();
+    bad += Bytes(mine, mine + kBytes) == filled(3, 0, kBytes) ? "" : "wrong data";
+    bad += shmemx_group_run(group, &barrier) == 0 ? "" : shmemx_error_text();
+    shmemx_group_memory_free(memory);
+    return bad;
+  });
+}
+
+TEST_F(GroupOnNodes, TheMembersOfItsNodeThatHaveNotBegunACallAreKnown) {
+  const SharedCount asked;
+  expect("", 4, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    std::string bad;
+    std::thread asks;
+    if (rank == 0) {
+      asks = std::thread([&] {
+        std::array<char, 200> missing{};
+        while (bad.empty() && std::string(missing.data()).find("rank 2 (pid ") == std::string::npos) {
+          bad = shmemx_group_missing(group, missing.data(), missing.size()) == 0 ? "" : shmemx_error_text();
+        }
+        asked.add();
+      });
+    }
+    while (rank == 2 && asked.get() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    const std::string failed = shmemx_group_run(group, &call) == 0 ? "" : shmemx_error_text();
+    if (asks.joinable()) {
+      asks.join();
+    }
+    return bad + failed;
   });
 }
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/collective/staged_nodes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shmem/collective/on_nodes.hpp"
+#include "shmem/memory/scratch_buffer.hpp"
+
+namespace shmem {
+namespace {
+
+/// A member that waits for its leader gives up only after the leader, which waits for other nodes, and that after the
+/// members of a node, which wait for each other: so the message of the first is about the member that is missing.
+constexpr std::chrono::milliseconds kLater{300};
+
+std::span<const std::byte> span_of(const void* data, std::size_t bytes) {
+  return {static_cast<const std::byte*>(data), bytes};
+}
+std::span<std::byte> span_of(void* data, std::size_t bytes) {
+  return {static_cast<std::byte*>(data), bytes};
+}
+
+bool share_bytes(std::span<const std::byte> one, std::span<const std::byte> other) {
+  return !one.empty() && !other.empty() && one.data() < other.data() + other.size() &&
+         other.data() < one.data() + one.size();
+}
+
+/// While it exists, waits in shared memory have a longer limit.
+class Longer {
+ public:
+  Longer(Job& job, std::chrono::milliseconds more) : limit_(job.options.barrier_timeout), before_(limit_) {
+    limit_ += limit_.count() != 0 ? more : more * 0;
+  }
+  Longer(const Longer&) = delete;
+  Longer& operator=(const Longer&) = delete;
+  ~Longer() { limit_ = before_; }
+
+ private:
+  std::chrono::milliseconds& limit_;
+  const std::chrono::milliseconds before_;
+};
+
+}  // namespace
+
+StagedOnNodes::StagedOnNodes(Job& job, SpanningTeam& team, const Stages& stages)
+    : job_(job),
+      team_(team),
+      stage_(job.memory.heap(job.me) + stages.offset),
+      room_(2 * stages.half),
+      board_(stages.board),
+      places_(static_cast<std::size_t>(team.size())) {
+  std::size_t place = 0;
+  for (const auto& node : team.by_node()) {
+    for (const int member : node) {
+      places_[static_cast<std::size_t>(member)] = place++;
+    }
+  }
+}
+
+/// An Error of what moves data is the end of the group: the members do not know what the others have got.
+template <typename Made>
+Made StagedOnNodes::checked(Made made) {
+  failed_ = failed_ || !made;
+  return made;
+}
+
+void StagedOnNodes::set_limit(std::chrono::nanoseconds limit) {
+  const auto of_calls = limit.count() != 0 ? ProcessGroup::Limit(limit + kLater) : std::nullopt;
+  for (ProcessGroup* const group : {team_.leads() ? &team_.leaders() : team_.rail(), &team_.everybody()}) {
+    if (group != nullptr) {
+      group->set_limit(of_calls);
+    }
+  }
+}
+
+/// The leader's, with the openings of this meeting.
+StagedOnNodes::Opening* StagedOnNodes::board() const {
+  auto* const both = reinterpret_cast<Opening*>(job_.memory.heap(team_.map_here().pe(0)) + board_);
+  return both + meetings_ % 2 * places_.size();
+}
+
+/// Each leader sends to each, which is a round trip less than a tree. Openings have one size: calls may differ.
+Result<void> StagedOnNodes::exchange_openings(Opening* all) {
+  const auto& nodes = team_.by_node();
+  const auto mine = static_cast<std::size_t>(team_.my_node());
+  std::vector<std::span<Opening>> of_nodes;
+  for (const auto& node : nodes) {
+    of_nodes.emplace_back(all + places_[static_cast<std::size_t>(node.front())], node.size());
+  }
+  Given given(nodes.size(), std::as_bytes(of_nodes[mine]));
+  Taken taken;
+  for (const auto& of_node : of_nodes) {
+    taken.push_back(std::as_writable_bytes(of_node));
+  }
+  given[mine] = taken[mine] = {};
+  return team_.leaders().alltoall(given, taken);
+}
+
+Result<void> StagedOnNodes::meet(std::size_t size, Writer write, std::span<EagerChannel::Given> given) {
+  EagerChannel& eager = team_.eager();
+  ++meetings_;
+  Opening* const all = board();
+  const auto here = [&](int place) { return *team_.map().member(job_.nodes.world(team_.map_here().pe(place))); };
+  if (!eager.begin() || (!team_.leads() && !eager.give(size, write))) {
+    return checked(Result<void>(eager.error()));
+  }
+  Result<void> done;
+  if (team_.leads()) {
+    write(all[places_[static_cast<std::size_t>(team_.me())]].bytes.data());
+    for (int place = 1; place < team_.map_here().size; ++place) {
+      const EagerChannel::Given theirs = eager.take(place);
+      if (!theirs) {
+        return checked(Result<void>(eager.error()));
+      }
+      copy_small(all[places_[static_cast<std::size_t>(here(place))]].bytes.data(), theirs.data, theirs.size);
+    }
+    eager.end(EagerChannel::Begun::kThis);
+    done = exchange_openings(all);
+  } else {
+    eager.end(EagerChannel::Begun::kUnknown);
+  }
+  const Longer longer(job_, 2 * kLater);
+  const auto released = checked(team_.release_here(done));
+  for (std::size_t member = 0; member < given.size(); ++member) {
+    given[member] = {all[places_[member]].bytes.data(), sizeof(Opening)};
+  }
+  return released ? Result<void>() : released.error();
+}
+
+Members StagedOnNodes::members() const {
+  Members members{job_, team_.map(), team_.me(), nullptr, team_.slot()};
+  members.here = team_.map_here();
+  members.choice = &team_.collectives();
+  members.spanning = &team_;
+  return members;
+}
+
+Result<void> StagedOnNodes::make(const StagedCall& call, const TypedReduction& reduction) {
+  if (call.kind == StagedCall::kGather || call.kind == StagedCall::kScatter) {
+    return checked(move(call));
+  }
+  const auto number = static_cast<std::size_t>(team_.size());
+  // What a member gives, and for an allgather behind it what all give. Whole cache lines, and so whole elements.
+  const std::size_t blocks = has_blocks(call.kind) ? number : call.kind == StagedCall::kAllgather ? number + 1 : 1;
+  const std::size_t most = room_ / blocks / 64 * 64;
+  const Longer longer(job_, 2 * kLater);
+  Result<void> ok;
+  for (std::size_t offset = 0; ok && offset < call.bytes; offset += most) {
+    ok = make_piece(call, reduction, offset, std::min(most, call.bytes - offset));
+  }
+  return checked(std::move(ok));
+}
+
+/// When a collective of the team has ended, no other member reads or writes this member's stage any more.
+Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset,
+                                       std::size_t size) {
+  const Members all = members();
+  const bool is_root = call.root == team_.me();
+  const std::size_t count = combines(call.kind) ? size / typed.reduction.element : 0;
+  const auto number = static_cast<std::size_t>(team_.size());
+  const std::size_t blocks = has_blocks(call.kind) ? number : 1;
+  for (std::size_t i = 0; (call.kind != StagedCall::kBroadcast || is_root) && i < blocks; ++i) {
+    move_bytes(stage_ + i * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
+    staged_bytes_ += size;
+  }
+  const auto to = [&](std::size_t i) { return static_cast<std::byte*>(call.to[i]) + offset; };
+  const auto take_combined = [&](const std::byte* from) {
+    move_bytes(to(0), from, size);
+    if (typed.finish != nullptr) {
+      typed.finish(to(0), count, team_.size());
+    }
+  };
+  Result<void> ok;
+  switch (call.kind) {
+    case StagedCall::kBroadcast:
+      ok = on_nodes::broadcast(all, stage_, stage_, size, call.root);
+      if (ok && !is_root) {
+        move_bytes(to(0), stage_, size);
+      }
+      break;
+    case StagedCall::kReduce:
+    case StagedCall::kAllreduce:
+      ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count);
+      if (ok && (call.kind == StagedCall::kAllreduce || is_root)) {
+        take_combined(stage_);
+      }
+      break;
+    case StagedCall::kReduceScatter:
+      ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count * number);
+      if (ok) {
+        take_combined(stage_ + static_cast<std::size_t>(team_.me()) * size);
+      }
+      break;
+    case StagedCall::kAllgather: {
+      std::byte* const gathered = stage_ + (size + 63) / 64 * 64;
+      ok = on_nodes::fcollect(all, gathered, stage_, size);
+      for (std::size_t member = 0; ok && member < number; ++member) {
+        move_bytes(to(member), gathered + member * size, size);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  return ok;
+}
+
+/// Each member's data goes straight to the buffers of those who take it.
+Result<void> StagedOnNodes::move(const StagedCall& call) {
+  const auto number = static_cast<std::size_t>(team_.size());
+  Given given(number);
+  Taken taken(number);
+  const auto root = static_cast<std::size_t>(call.root);
+  const bool is_root = call.root == team_.me();
+  const bool scatters = call.kind == StagedCall::kScatter;
+  for (std::size_t i = 0; i < number; ++i) {
+    if (scatters ? is_root : i == root) {
+      given[i] = span_of(call.from[scatters ? i : 0], call.bytes);
+    }
+    if (scatters ? i == root : is_root) {
+      taken[i] = span_of(call.to[scatters ? 0 : i], call.bytes);
+    }
+  }
+  return team_.everybody().alltoall(given, taken);
+}
+
+Result<void> StagedOnNodes::alltoall(const StagedCall& call) {
+  const auto number = static_cast<std::size_t>(team_.size());
+  ProcessGroup& all = team_.everybody();
+  BlockSizes sizes(call, team_.size());
+  const std::vector<std::size_t> rows(number, sizes.row_bytes());
+  if (auto ok = checked(all.allgather(rows, sizes.rows_after_setting(team_.me()))); !ok) {
+    return ok;
+  }
+  if (auto ok = sizes.compare(team_.me()); !ok) {
+    return ok;
+  }
+  Given given;
+  Taken taken;
+  for (std::size_t i = 0; i < number; ++i) {
+    given.push_back(span_of(call.from[i], call.from_bytes[i]));
+    taken.push_back(span_of(call.to[i], call.to_bytes[i]));
+  }
+  const bool aside = std::ranges::any_of(given, [&](const auto& from) {
+    return std::ranges::any_of(taken, [&](const auto& to) { return share_bytes(from, to); });
+  });
+  ScratchBuffer copy;
+  if (aside) {
+    auto scratch = ScratchBuffer::allocate(std::accumulate(call.from_bytes, call.from_bytes + number, std::size_t{0}),
+                                           "of an alltoall in place");
+    if (!scratch) {
+      return checked(Result<void>(all.give_up("alltoall", scratch.error())));
+    }
+    copy = *std::move(scratch);
+    std::byte* at = copy.data();
+    for (auto& from : given) {
+      move_bytes(at, from.data(), from.size());
+      from = {at, from.size()};
+      at += from.size();
+    }
+  }
+  return checked(all.alltoall(given, taken));
+}
+
+}  // namespace shmem
