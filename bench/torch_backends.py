@@ -9,8 +9,8 @@ For each number of ranks, call and size: the time of a call (median of rounds, s
 shmem's on tensors in symmetric memory, taken in turns; and how many times faster than gloo shmem is. Last, how long it
 takes all ranks to copy as many bytes at the same time: an all_reduce reads and writes no less. Calls that compute are
 sums, of each dtype ("-": it cannot be measured); the others move bytes, as float32. For each number of ranks a verdict says whether
-shmem is as fast as it is to be. With --nodes the ranks take themselves to be on so many nodes: shmem sends messages, has no
-symmetric memory, and there is no verdict. With --neighbours other processes compute meanwhile. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
+shmem is as fast as it is to be. With --nodes the ranks take themselves to be on so many nodes, in turn: there
+symmetric memory makes calls no faster, and there is no verdict. With --neighbours other processes compute meanwhile. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
 """
 
 import argparse

@@ -57,14 +57,19 @@ def right_calls(rank, size):
     dist.barrier()
 
 
-KINDS = {"right": (right_calls, {"SHMEM_INFO": "1"}), "differing": (differing_calls, {"SHMEM_DEBUG": "1"})}
+KINDS = {
+    "right": (right_calls, {"SHMEM_INFO": "1"}),
+    "differing": (differing_calls, {"SHMEM_DEBUG": "1"}),
+    "nodes": (right_calls, {"SHMEM_INFO": "1", "SHMEM_HOST_ID": "kiwi lemon"}),  # in turn
+}
 
 
 def make_calls(folder, kind):
     """What one rank prints goes to a file."""
     body, variables = KINDS[kind]
-    os.environ |= variables
     rank, size = int(os.environ["OSHRUN_RANK"]), int(os.environ["OSHRUN_SIZE"])
+    for name, values in variables.items():
+        os.environ[name] = values.split()[rank % len(values.split())]
     with open(f"{folder}/{kind}.{rank}", "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -102,6 +107,10 @@ class Device(unittest.TestCase):
     def test_barriers_go_through_the_device(self):
         output = self.output_of("right")
         self.assertRegex(output, "barrier gba", output)
+
+    def test_those_between_nodes_do_too(self):
+        output = self.output_of("nodes")
+        self.assertIn("its 2 nodes synchronise through it", output)
 
     def test_a_barrier_in_the_place_of_another_call_is_an_error_in_debug_mode(self):
         output = self.output_of("differing")
