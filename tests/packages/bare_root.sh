@@ -55,3 +55,8 @@ for door in "${doors[@]}"; do
   door="$(grep -v -e install-deps.sh -e '^cmake -B' <<<"$door")"
   check "README, as a user: $door" as guest "$exports$door"
 done
+mapfile -t lines < <(sed -n 's/^\$ \(\/usr\/bin\/python3 examples\/torch\/\)/\1/p' "$source/docs/python.md")
+[[ ${#lines[@]} -ge 4 ]]
+for line in "${lines[@]}"; do
+  check "docs/python.md, as a user: $line" as guest "$exports$line"
+done

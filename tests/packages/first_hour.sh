@@ -15,6 +15,10 @@ RELEASE is bookworm by default. With ROOT_FOLDER the root, and the build in it, 
 TEXT
 }
 
+# For sed: the line begins with the programs of the build in PATH, and the program of its page is the first one.
+# shellcheck disable=SC2016 # expanded in the root
+built='s/^/PATH=$PWD\/build\/bin:$PATH; /;s/\.\/program/.\/hello/'
+
 failures=0
 # try COMMAND_LINE: must succeed.
 try() {
@@ -94,6 +98,7 @@ build() {
 }
 
 use_programs() {
+  local lines
   role "a programmer of OpenSHMEM"
   try "build/bin/oshcc examples/hello.c -o example && build/bin/oshrun -n 4 ./example"
   print "libshmem [0-9.]+" "build/bin/oshrun --version"
@@ -106,14 +111,21 @@ use_programs() {
   print "tune_barrier [0-9.]+" "build/bin/tune_barrier --version"
   print "tune_collective [0-9.]+" "build/bin/tune_collective --version"
   try "make -C examples OUT=/tmp"
+  each_line "$(documented docs/examples.md '^oshrun')" "s/ \\.\\// \\/tmp\\//;$built"
+  each_line "$(documented docs/from-openshmem.md '^(SHMEM_[^ ]+ )?oshrun -n')" "$built"
+  block docs/from-ascend.md "aclshmemx_init_attr_t attr" >"$root/src/ring.cpp"
+  mapfile -t lines < <(documented docs/from-ascend.md 'ring.cpp|/ring ' | sed "$built")
+  print "PE 2: error 0" "${lines[0]} && ${lines[1]}"
   each_line "$(documented docs/install.md '^cc hello.c')"
   print "PE 1 has 0" "SHMEM_DEBUG=1 build/bin/oshrun -n 2 ./hello"
   printf 'SHMEM_GBA = of\n' >"$root/src/wrong.conf"
   refuse "wrong.conf:1: SHMEM_GBA=of" "SHMEM_CONFIG_FILE=wrong.conf build/bin/oshrun -n 2 ./hello"
   refuse "still running: PEs 0, 1" "build/bin/oshrun --timeout 1 -n 2 sleep 100"
   print "NUMA node" "build/bin/oshrun --report-bindings --bind core -n 2 true"
-  try "apt-get -q -y install --no-install-recommends gdb"
+  try "apt-get -q -y install --no-install-recommends gdb valgrind"
   print "PE 1 has 0" "build/bin/oshrun -n 2 gdb -batch -ex run ./hello"
+  each_line "$(documented docs/debugging.md 'oshrun .*--(debugger|valgrind|profile)|^SHMEM_TRACE')" "$built"
+  print "Breakpoint 1, MPIR_Breakpoint" "$(documented docs/debugging.md '^gdb .*MPIR' | sed "$built")"
 }
 
 launch() {
@@ -155,6 +167,11 @@ use_python() {
   block docs/python.md "import asyncio" >"$root/src/rebalance.py"
   try "$with_module build/bin/oshrun -n 2 python3 rebalance.py"
   each_line "$(documented docs/python.md 'examples/kv/')"
+  each_line "$(documented docs/kv_exchange.md 'exchange_router')"
+  try "apt-get -q -y install --no-install-recommends curl"
+  local lines
+  mapfile -t lines < <(documented docs/kv_exchange.md '^kv_exchange serve demo --metrics|^curl ')
+  print "pulled_bytes_total" "{ build/bin/${lines[0]} }; sleep 2; ${lines[1]}; status=\$?; kill \$!; exit \$status"
   # Among others: an engine whose worker is killed gets a ConnectionError, and starts a new job.
   try "$with_module GBA_BIN=\$PWD/build/bin python3 tests/integration/python/test_jobs.py"
 }
@@ -195,6 +212,8 @@ use_device() {
   print "here:" "$gba bench --rounds 1000 --peer $named $named"
   two_ports "there:" "bench --rounds 1000 $named"
   print "condition ok" "$gba monitor --count 1 $named"
+  each_line "$(documented docs/bring-up.md '^build/bin/gba (groups|monitor|bench|regs)')" \
+    "s|vfio-user:/tmp/gba.sock|$named|;s|^|GBA_DEVICE=$named |"
   try "$gba groups $named"
   try "GBA_DEVICE=$named $gba groups"
   print "==== versions" "$gba report $named"
