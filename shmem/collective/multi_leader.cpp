@@ -24,30 +24,32 @@ int my_place(const Members& members) {
   return *members.here->member(members.job.me);
 }
 
-/// Each member of the node has a share in `dest`: this one copies the shares of the others, and all synchronise.
-Result<void> fetch_shares(const Members& members, std::byte* dest, std::size_t size) {
+/// Each member of the node has a share in `dest`: this one copies them to `to`, but for its own if that is `dest`, too,
+/// and all synchronise. `to` may be missing.
+Result<void> fetch_shares(const Members& members, std::byte* dest, std::byte* to, std::size_t size) {
   const int here = members.here->size;
   const int mine = my_place(members);
-  for (int distance = 1; distance < here; ++distance) {
+  for (int distance = to == dest ? 1 : 0; to != nullptr && distance < here; ++distance) {
     const int place = (mine + distance) % here;
     const Share share = share_of(place, here, size);
     if (share.size == 0) {
       continue;
     }
-    copy_cached(dest + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
+    copy_cached(to + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
   }
   return members.spanning->sync_results_here();
 }
 
 /// Combines this member's share from all members of the node, in their order. In place too: no other member reads that
-/// share of this member's source.
+/// share of this member's source, which may be elsewhere.
 void combine_here(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
-                  const Share& share) {
+                  const Share& share, const std::byte* own) {
+  const int mine = my_place(members);
   alignas(64) std::array<std::byte, kCombined> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
   for (std::size_t begin = share.begin; begin < share.begin + share.size; begin += kCombined) {
     const std::size_t some = std::min(kCombined, share.begin + share.size - begin);
     for (int place = 0; place < members.here->size; ++place) {
-      const std::byte* const theirs = members.at(source, member_here(members, place)) + begin;
+      const std::byte* const theirs = (place == mine ? own : members.at(source, member_here(members, place))) + begin;
       if (place == 0) {
         copy_cached(sum.data(), theirs, some);
       } else {
@@ -65,7 +67,7 @@ bool pays(const Members& members, std::size_t bytes) {
 }
 
 Result<void> broadcast(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
-                       int root_node) {
+                       int root_node, std::byte* to) {
   SpanningTeam& team = *members.spanning;
   ProcessGroup& rail = *members.spanning->rail();
   const Share share = share_of(my_place(members), members.here->size, size);
@@ -73,32 +75,39 @@ Result<void> broadcast(const Members& members, std::byte* dest, const void* sour
     if (auto ok = team.sync_results_here(rail.broadcast(dest + share.begin, share.size, root_node)); !ok) {
       return ok;
     }
-    return fetch_shares(members, dest, size);
+    return fetch_shares(members, dest, to, size);
   }
   if (auto ok = team.sync_results_here(); !ok) {
     return ok;
   }
   std::byte* const given = members.at(source, root);
   const auto sent = rail.broadcast(given + share.begin, share.size, root_node);  // which reads it only, at its root
-  move_cached(dest, given, size);
+  if (to != nullptr) {
+    move_cached(to, given, size);
+  }
   return team.sync_results_here(sent);
 }
 
+Share share_here(const Members& members, std::size_t size) {
+  return share_of(my_place(members), members.here->size, size);
+}
+
 Result<void> reduce(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
-                    std::size_t count) {
+                    std::size_t count, const OwnBuffers* own) {
   SpanningTeam& team = *members.spanning;
   if (auto ok = team.sync_results_here(); !ok) {
     return ok;
   }
   const std::size_t size = count * reduction.element;
   // An element has 1 to 16 bytes, a power of two, so that none straddles two shares.
-  const Share share = share_of(my_place(members), members.here->size, size);
-  combine_here(members, reduction, dest, source, share);
+  const Share share = share_here(members, size);
+  combine_here(members, reduction, dest, source, share,
+               own != nullptr ? own->from : static_cast<const std::byte*>(source));
   const auto done = members.spanning->rail()->allreduce(dest + share.begin, share.size / reduction.element, reduction);
   if (auto ok = team.sync_results_here(done); !ok) {
     return ok;
   }
-  return fetch_shares(members, dest, size);
+  return fetch_shares(members, dest, own != nullptr ? own->to : dest, size);
 }
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, std::size_t block) {

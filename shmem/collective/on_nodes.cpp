@@ -185,7 +185,7 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
   const int root_node = members.spanning->node_of(root);
   auto* const to = static_cast<std::byte*>(dest);
   if (multi_leader::pays(members, size)) {
-    return multi_leader::broadcast(members, to, source, size, root, root_node);
+    return multi_leader::broadcast(members, to, source, size, root, root_node, to);
   }
   return by_pieces(members, dest, size, kPiece, [&](std::size_t begin, std::size_t some) {
     if (root_node == members.spanning->my_node() && some != 0) {

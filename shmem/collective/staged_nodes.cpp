@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shmem/collective/multi_leader.hpp"
 #include "shmem/collective/on_nodes.hpp"
 #include "shmem/memory/scratch_buffer.hpp"
 
@@ -137,8 +138,9 @@ Members StagedOnNodes::members() const {
 }
 
 Result<void> StagedOnNodes::make(const StagedCall& call, const TypedReduction& reduction) {
-  if (call.kind == StagedCall::kGather || call.kind == StagedCall::kScatter) {
-    return checked(move(call));
+  const bool alone = team_.nodes() == team_.size() && call.kind != StagedCall::kReduceScatter;
+  if (alone || call.kind == StagedCall::kGather || call.kind == StagedCall::kScatter) {
+    return checked(alone ? make_alone(call, reduction) : move(call));
   }
   const auto number = static_cast<std::size_t>(team_.size());
   // What a member gives, and for an allgather behind it what all give. Whole cache lines, and so whole elements.
@@ -152,12 +154,70 @@ Result<void> StagedOnNodes::make(const StagedCall& call, const TypedReduction& r
   return checked(std::move(ok));
 }
 
+/// Each member has a node of its own, and shares memory with no other one.
+Result<void> StagedOnNodes::make_alone(const StagedCall& call, const TypedReduction& typed) {
+  ProcessGroup& all = team_.everybody();
+  const bool is_root = call.root == team_.me();
+  if (call.kind == StagedCall::kBroadcast) {
+    return all.broadcast(is_root ? const_cast<void*>(call.from[0]) : call.to[0], call.bytes, call.root);
+  }
+  if (!combines(call.kind)) {
+    return move(call);
+  }
+  const bool takes = call.kind == StagedCall::kAllreduce || is_root;
+  Result<void> ok;
+  for (std::size_t offset = 0; ok && offset < call.bytes; offset += room_) {
+    const std::size_t size = std::min(room_, call.bytes - offset);
+    const std::size_t count = size / typed.reduction.element;
+    std::byte* const to = takes ? static_cast<std::byte*>(call.to[0]) + offset : stage_;
+    move_bytes(to, static_cast<const std::byte*>(call.from[0]) + offset, size);
+    ok = all.allreduce(to, count, typed.reduction);
+    if (ok && takes && typed.finish != nullptr) {
+      typed.finish(to, count, team_.size());
+    }
+  }
+  return ok;
+}
+
+/// Members combine their shares of a long piece, each from its own memory and the stages of the others.
+Result<void> StagedOnNodes::reduce_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset,
+                                         std::size_t size) {
+  const Members all = members();
+  const auto* const from = static_cast<const std::byte*>(call.from[0]) + offset;
+  const bool takes = call.kind == StagedCall::kAllreduce || call.root == team_.me();
+  std::byte* const to = takes ? static_cast<std::byte*>(call.to[0]) + offset : nullptr;
+  const std::size_t count = size / typed.reduction.element;
+  Result<void> ok;
+  if (multi_leader::pays(all, size)) {
+    const Share own = multi_leader::share_here(all, size);
+    const std::size_t end = own.begin + own.size;
+    move_bytes(stage_, from, own.begin);
+    move_bytes(stage_ + end, from + end, size - end);
+    staged_bytes_ += size - own.size;
+    const multi_leader::OwnBuffers buffers{from, to};
+    ok = multi_leader::reduce(all, typed.reduction, stage_, stage_, count, &buffers);
+  } else {
+    move_bytes(stage_, from, size);
+    staged_bytes_ += size;
+    ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count);
+    if (ok && takes) {
+      move_bytes(to, stage_, size);
+    }
+  }
+  if (ok && takes && typed.finish != nullptr) {
+    typed.finish(to, count, team_.size());
+  }
+  return ok;
+}
+
 /// When a collective of the team has ended, no other member reads or writes this member's stage any more.
 Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset,
                                        std::size_t size) {
+  if (call.kind == StagedCall::kReduce || call.kind == StagedCall::kAllreduce) {
+    return reduce_piece(call, typed, offset, size);
+  }
   const Members all = members();
   const bool is_root = call.root == team_.me();
-  const std::size_t count = combines(call.kind) ? size / typed.reduction.element : 0;
   const auto number = static_cast<std::size_t>(team_.size());
   const std::size_t blocks = has_blocks(call.kind) ? number : 1;
   for (std::size_t i = 0; (call.kind != StagedCall::kBroadcast || is_root) && i < blocks; ++i) {
@@ -165,33 +225,29 @@ Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduct
     staged_bytes_ += size;
   }
   const auto to = [&](std::size_t i) { return static_cast<std::byte*>(call.to[i]) + offset; };
-  const auto take_combined = [&](const std::byte* from) {
-    move_bytes(to(0), from, size);
-    if (typed.finish != nullptr) {
-      typed.finish(to(0), count, team_.size());
-    }
-  };
   Result<void> ok;
   switch (call.kind) {
     case StagedCall::kBroadcast:
+      if (multi_leader::pays(all, size)) {
+        return multi_leader::broadcast(all, stage_, stage_, size, call.root, team_.node_of(call.root),
+                                       is_root ? nullptr : to(0));
+      }
       ok = on_nodes::broadcast(all, stage_, stage_, size, call.root);
       if (ok && !is_root) {
         move_bytes(to(0), stage_, size);
       }
       break;
-    case StagedCall::kReduce:
-    case StagedCall::kAllreduce:
-      ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count);
-      if (ok && (call.kind == StagedCall::kAllreduce || is_root)) {
-        take_combined(stage_);
-      }
-      break;
-    case StagedCall::kReduceScatter:
+    case StagedCall::kReduceScatter: {
+      const std::size_t count = size / typed.reduction.element;
       ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count * number);
       if (ok) {
-        take_combined(stage_ + static_cast<std::size_t>(team_.me()) * size);
+        move_bytes(to(0), stage_ + static_cast<std::size_t>(team_.me()) * size, size);
+      }
+      if (ok && typed.finish != nullptr) {
+        typed.finish(to(0), count, team_.size());
       }
       break;
+    }
     case StagedCall::kAllgather: {
       std::byte* const gathered = stage_ + (size + 63) / 64 * 64;
       ok = on_nodes::fcollect(all, gathered, stage_, size);
@@ -214,11 +270,12 @@ Result<void> StagedOnNodes::move(const StagedCall& call) {
   const auto root = static_cast<std::size_t>(call.root);
   const bool is_root = call.root == team_.me();
   const bool scatters = call.kind == StagedCall::kScatter;
+  const bool to_all = call.kind == StagedCall::kAllgather;
   for (std::size_t i = 0; i < number; ++i) {
-    if (scatters ? is_root : i == root) {
+    if (scatters ? is_root : to_all || i == root) {
       given[i] = span_of(call.from[scatters ? i : 0], call.bytes);
     }
-    if (scatters ? i == root : is_root) {
+    if (scatters ? i == root : to_all || is_root) {
       taken[i] = span_of(call.to[scatters ? 0 : i], call.bytes);
     }
   }

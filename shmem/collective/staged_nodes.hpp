@@ -68,6 +68,8 @@ class StagedOnNodes {
   [[nodiscard]] Opening* board() const;
   [[nodiscard]] Members members() const;
   Result<void> exchange_openings(Opening* all);
+  Result<void> make_alone(const StagedCall& call, const TypedReduction& typed);
+  Result<void> reduce_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset, std::size_t size);
   Result<void> make_piece(const StagedCall& call, const TypedReduction& reduction, std::size_t offset,
                           std::size_t size);
   Result<void> move(const StagedCall& call);

@@ -18,10 +18,8 @@ namespace {
 /// Each has a block in a half of a stage.
 constexpr int kMostMembers = 1024;
 
-/// On one node two halves and the data of the program fit into the cache of a processor. Between nodes fewer pieces
-/// cost less.
+/// A half of a stage. Two halves and the data of the program fit into the cache of one processor.
 constexpr std::size_t kHalf = std::size_t{512} << 10;
-constexpr std::size_t kHalfBetweenNodes = std::size_t{2} << 20;
 
 JobEndWord& end_word(const Job& job) {
   return *reinterpret_cast<JobEndWord*>(job.memory.heap(0));
@@ -67,9 +65,7 @@ Group::Between::Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Netw
 Stages Group::stages_of(const Nodes& nodes, int members) {
   constexpr std::size_t kPage = 4096;
   const std::size_t before = nodes.several() ? StagedOnNodes::board_size(members) : Mail::size_for(members);
-  return {.offset = (kMailOffset + before + kPage - 1) / kPage * kPage,
-          .half = nodes.several() ? kHalfBetweenNodes : kHalf,
-          .board = kMailOffset};
+  return {.offset = (kMailOffset + before + kPage - 1) / kPage * kPage, .half = kHalf, .board = kMailOffset};
 }
 
 Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int size, Options options) {
