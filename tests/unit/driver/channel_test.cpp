@@ -215,7 +215,9 @@ class ServerProcess {
     script(end);
   }
 
-  const std::string name_ = "@gba-channel-test-" + std::to_string(::getpid());
+  // The server of a manager that was killed ends, and gives its name back, a little later.
+  inline static int made_ = 0;
+  const std::string name_ = "@gba-channel-test-" + std::to_string(::getpid()) + "-" + std::to_string(++made_);
   pid_t pid_ = -1;
 };
 
