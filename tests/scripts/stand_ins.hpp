@@ -52,8 +52,10 @@ class ScriptTree {
     return test_support::run(arguments, environment(), test_support::Seconds{120});
   }
 
-  /// The environment of the scripts, for a test that starts one itself.
-  [[nodiscard]] std::vector<std::string> environment() const { return {"PATH=" + programs_.path() + ":/usr/bin:/bin"}; }
+  /// The environment of the scripts, for a test that starts one itself. This may be a full run, or a soak.
+  [[nodiscard]] std::vector<std::string> environment() const {
+    return {"PATH=" + programs_.path() + ":/usr/bin:/bin", "GBA_PROVE=", "GBA_SOAK="};
+  }
 
  private:
   test_support::TempDir dir_;
