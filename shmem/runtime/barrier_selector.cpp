@@ -65,9 +65,6 @@ Result<void> BarrierSelector::load_tables() {
     return collectives.error();
   }
   collective_tuning_ = *std::move(collectives);
-  if (job_.me == 0 && measures(job_.options.barrier_algorithm)) {
-    cache().load(job_.metadata(0).measured_barriers);
-  }
   return {};
 }
 
@@ -168,10 +165,6 @@ bool BarrierSelector::measures(const Team& team, const std::string& algorithm) c
   return measures(algorithm) && !by_device && team.map_here().size > 1;
 }
 
-BarrierCache BarrierSelector::cache() const {
-  return BarrierCache::of_user(job_.size, job_.processors);
-}
-
 MeasuredBarrier BarrierSelector::measured(const Team& team) const {
   return MeasuredBarrier(job_.metadata(0).measured_barriers[MeasuredBarrier::index(team.map_here().size)]);
 }
@@ -207,9 +200,7 @@ Result<void> BarrierSelector::choose_for(Team& team, const std::string& algorith
     trials.note(end - begin, end - first);
     const auto found = trials.result();
     if (found && team.map_here().member(job_.me) == 0 && !trials.next().trial) {
-      const MeasuredBarrier::Known known{found->choice.algorithm, found->trial / barriers};
-      measured(team).store(known);
-      cache().keep(MeasuredBarrier::index(team.map_here().size), known);
+      measured(team).store({found->choice.algorithm, found->trial / barriers});
     }
   }
 }

@@ -8,7 +8,6 @@
 #include "shmem/config/tuning.hpp"
 #include "shmem/layout/job.hpp"
 #include "shmem/offload/gba_port.hpp"
-#include "shmem/runtime/barrier_cache.hpp"
 #include "shmem/runtime/barrier_trials.hpp"
 #include "shmem/team/team.hpp"
 
@@ -21,7 +20,7 @@ class BarrierSelector {
   explicit BarrierSelector(const Job& job) : job_(job), port_(job.me) {}
 
   // In this order, before the first team:
-  /// Reads the tuning tables, and on the node's first PE what earlier jobs have measured.
+  /// Reads the tuning tables.
   Result<void> load_tables();
   /// Opens this PE's port, if one is available. The other PEs know after the next barrier of the bootstrap.
   void open_port();
@@ -48,7 +47,6 @@ class BarrierSelector {
   [[nodiscard]] MeasuredBarrier measured(const Team& team) const;
   /// What teams of this size have found, if it is for teams like this one: hierarchical is for several groups.
   [[nodiscard]] std::optional<MeasuredBarrier::Known> known_of(const Team& team) const;
-  [[nodiscard]] BarrierCache cache() const;
   /// For the members of a node.
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
   /// Between the nodes of the team, without the device.

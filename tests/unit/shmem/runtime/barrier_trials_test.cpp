@@ -4,13 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
 
-#include "base/temp_folder.hpp"
-#include "shmem/runtime/barrier_cache.hpp"
 #include "shmem/runtime/barrier_selector.hpp"
 #include "shmem/team/local_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
@@ -18,7 +15,6 @@
 namespace {
 
 using shmem::Algorithm;
-using shmem::BarrierCache;
 using shmem::BarrierChoice;
 using shmem::BarrierTrials;
 using shmem::MeasuredBarrier;
@@ -143,31 +139,8 @@ TEST(MeasuredBarrier, IsSharedByTeamsOfAboutTheSameSize) {
   EXPECT_EQ(different.size(), 6U);
 }
 
-/// A folder for the results of this program's jobs, empty at first.
-class CacheFolder {
- public:
-  CacheFolder() { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
-  CacheFolder(const CacheFolder&) = delete;
-  CacheFolder& operator=(const CacheFolder&) = delete;
-  ~CacheFolder() { ::unsetenv("XDG_CACHE_HOME"); }
-
-  /// What is kept for teams of two in a job of two.
-  static std::optional<Algorithm> kept() {
-    std::array<std::atomic<std::uint64_t>, shmem::kMeasuredBarriers> words{};
-    BarrierCache::of_user(2, 2).load(words);
-    const auto known = MeasuredBarrier(words[MeasuredBarrier::index(2)]).load();
-    return known ? std::optional(known->algorithm) : std::nullopt;
-  }
-  static void keep(Algorithm algorithm) {
-    BarrierCache::of_user(2, 2).keep(MeasuredBarrier::index(2), {algorithm, nanoseconds{1}});
-  }
-
- private:
-  base::TempFolder folder_;
-};
-
 /// Gives two teams of two PEs their barriers and returns the algorithms that PE 0 has got; all members get the same
-/// ones, and synchronise by them. `known`: what a team has measured before. Needs a CacheFolder.
+/// ones, and synchronise by them. `known`: what a team has measured before.
 std::vector<Algorithm> equip_two_teams(const shmem::Options& options, std::optional<Algorithm> known = {}) {
   std::mutex door;
   std::vector<std::vector<Algorithm>> chosen(2);
@@ -190,11 +163,6 @@ std::vector<Algorithm> equip_two_teams(const shmem::Options& options, std::optio
           const std::lock_guard lock(door);
           chosen[static_cast<std::size_t>(job.me)].push_back(team.barrier_choice().algorithm);
         }
-        ASSERT_TRUE(job.bootstrap->barrier());
-        const auto measured = MeasuredBarrier(job.metadata(0).measured_barriers[MeasuredBarrier::index(2)]).load();
-        if (!known && measured) {
-          EXPECT_EQ(CacheFolder::kept(), measured->algorithm);
-        }
       },
       options);
   EXPECT_EQ(chosen[0], chosen[1]);
@@ -202,7 +170,6 @@ std::vector<Algorithm> equip_two_teams(const shmem::Options& options, std::optio
 }
 
 TEST(BarrierSelector, ChoosesAlikeOnAllMembers) {
-  const CacheFolder folder;
   const std::set<Algorithm> contenders{Algorithm::kCentralCounter, Algorithm::kNpuV3, Algorithm::kDissemination};
   for (const Algorithm algorithm : equip_two_teams({})) {
     EXPECT_TRUE(contenders.contains(algorithm));
@@ -210,34 +177,11 @@ TEST(BarrierSelector, ChoosesAlikeOnAllMembers) {
 }
 
 TEST(BarrierSelector, TakesWhatAnotherTeamHasMeasured) {
-  const CacheFolder folder;
   const std::vector<Algorithm> both(2, Algorithm::kTournament);
   EXPECT_EQ(equip_two_teams({}, Algorithm::kTournament), both);
 }
 
-TEST(BarrierSelector, TakesWhatAnEarlierJobHasMeasured) {
-  const CacheFolder folder;
-  CacheFolder::keep(Algorithm::kTournament);
-  EXPECT_EQ(equip_two_teams({}), std::vector<Algorithm>(2, Algorithm::kTournament));
-}
-
-TEST(BarrierSelector, KeepsWhatItHasMeasured) {
-  // equip_two_teams() compares. On a busy machine a measurement may have no result.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-  bool kept = false;
-  while (!kept && std::chrono::steady_clock::now() < until) {
-    const CacheFolder folder;
-    equip_two_teams({});
-    kept = CacheFolder::kept().has_value();
-  }
-  if (!kept) {
-    GTEST_SKIP() << "other programs took the processors in every measurement";
-  }
-}
-
 TEST(BarrierSelector, MeasuresNothingIfTheUserChooses) {
-  const CacheFolder folder;
-  CacheFolder::keep(Algorithm::kTournament);
   const std::vector<Algorithm> table(2, Algorithm::kCentralCounter);
   shmem::Options built_in;
   built_in.barrier_tuning = "built-in";
