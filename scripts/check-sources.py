@@ -40,6 +40,7 @@ LAYERS = [
     ["shmem"],
     ["shmem/include"],
     ["driver/tool", "fake_device"],
+    ["wire"],
     ["driver/barrier"],
     ["driver"],
     ["driver/include"],
@@ -49,7 +50,9 @@ LAYERS = [
 # Folders that may not include a lower layer, and why.
 FORBIDDEN = {
     # Each tests the other, so they share only the device's contract and general utilities.
-    "fake_device": ["driver", "driver/include", "driver/barrier", "shmem"],
+    "fake_device": ["driver", "driver/include", "driver/barrier", "shmem", "wire"],
+    # Its users are libraries of their own.
+    "wire": ["driver", "driver/include", "driver/barrier", "uapi"],
     # Programs and bindings use the libraries' public headers.
     "examples": ["shmem", "shmem/api", "driver", "base"],
     "openmpi": ["shmem", "driver"],

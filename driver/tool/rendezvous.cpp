@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/tool/rendezvous.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <system_error>
+
+#include "wire/endpoint.hpp"
 
 namespace tool {
 namespace {
@@ -58,62 +57,18 @@ Result<Addresses> resolve(const Address& address, int flags) {
   return Addresses(list);
 }
 
-std::string text_of(const sockaddr* address, socklen_t size) {
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  if (::getnameinfo(address, size, host.data(), host.size(), port.data(), port.size(),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "an unknown address";
-  }
-  return to_text({host.data(), port.data()});
+/// Of an Error of wire/.
+Failure network_failure(const base::Error& error) {
+  return network_failure(-static_cast<int>(error.code), std::generic_category().message(static_cast<int>(error.code)));
 }
 
-/// A host that is gone is noticed within half a minute, also if neither side sends.
-Link link_of(base::UniqueFd socket) {
-  const auto set = [&](int level, int option, int value) {
-    ::setsockopt(socket.get(), level, option, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  return Link(std::move(socket));
-}
-
-Result<base::UniqueFd> listen_on(const addrinfo& address, const std::string& shown) {
-  base::UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  const int off = 0;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.ai_family == AF_INET6) {
-    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+Result<base::UniqueFd> listen_on(wire::Endpoint& place, const std::string& shown) {
+  auto socket = wire::listen_at(place);
+  if (!socket) {
+    const Failure failure = network_failure(socket.error());
+    return network_failure(failure.error, fmt::format("cannot listen on {}: {}", shown, failure.text.substr(5)));
   }
-  if (!socket || ::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 || ::listen(socket.get(), 1) != 0) {
-    return network_failure(-errno, fmt::format("cannot listen on {}: {}", shown, std::strerror(errno)));
-  }
-  return socket;
-}
-
-Result<base::UniqueFd> try_to_connect(const addrinfo& address, Milliseconds limit) {
-  base::UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  int error = socket ? 0 : errno;
-  if (error == 0 && ::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    error = errno;
-  }
-  if (error == EINPROGRESS) {
-    pollfd event{.fd = socket.get(), .events = POLLOUT, .revents = 0};
-    socklen_t size = sizeof error;
-    error = ETIMEDOUT;
-    if (::poll(&event, 1, static_cast<int>(limit.count())) == 1) {
-      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    }
-  }
-  if (error != 0) {
-    return network_failure(-error, std::strerror(error));
-  }
-  ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
-  return socket;
+  return *std::move(socket);
 }
 
 }  // namespace
@@ -154,19 +109,23 @@ Result<Link> accept_one(const Address& address, Milliseconds limit) {
   // Without a host: "::", which takes IPv4 too; "0.0.0.0" on machines without IPv6.
   Address named = address;
   named.host = address.host.empty() ? "::" : address.host;
-  auto list = resolve(named, AI_PASSIVE | AI_NUMERICSERV);
-  auto listener = list ? listen_on(**list, to_text(address)) : Result<base::UniqueFd>(list.error());
+  wire::Endpoint place;
+  const auto listen = [&](const Address& where) -> Result<base::UniqueFd> {
+    const auto list = resolve(where, AI_PASSIVE | AI_NUMERICSERV);
+    if (!list) {
+      return list.error();
+    }
+    place = wire::Endpoint::of((*list)->ai_addr);
+    return listen_on(place, to_text(address));
+  };
+  auto listener = listen(named);
   if (!listener && address.host.empty()) {
-    list = resolve({"0.0.0.0", address.port}, AI_PASSIVE | AI_NUMERICSERV);
-    listener = list ? listen_on(**list, to_text(address)) : Result<base::UniqueFd>(list.error());
+    listener = listen({"0.0.0.0", address.port});
   }
   if (!listener) {
     return listener.error();
   }
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  ::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &size);
-  std::fprintf(stderr, "gba: listening on %s\n", text_of(reinterpret_cast<sockaddr*>(&bound), size).c_str());
+  std::fprintf(stderr, "gba: listening on %s\n", place.text().c_str());
   pollfd event{.fd = listener->get(), .events = POLLIN, .revents = 0};
   if (::poll(&event, 1, static_cast<int>(limit.count())) <= 0) {
     return network_failure(-ETIMEDOUT, fmt::format("no gba has connected for {} s (--timeout)", limit.count() / 1000));
@@ -175,7 +134,8 @@ Result<Link> accept_one(const Address& address, Milliseconds limit) {
   if (!socket) {
     return network_failure(-errno, fmt::format("cannot accept a connection: {}", std::strerror(errno)));
   }
-  return link_of(std::move(socket));
+  wire::prepare_connection(socket.get());
+  return Link(std::move(socket));
 }
 
 Result<Link> connect_to(const Address& address, Milliseconds limit) {
@@ -185,11 +145,11 @@ Result<Link> connect_to(const Address& address, Milliseconds limit) {
   }
   Failure last;
   for (const addrinfo* one = list->get(); one != nullptr; one = one->ai_next) {
-    auto socket = try_to_connect(*one, limit);
+    auto socket = wire::connect_to(wire::Endpoint::of(one->ai_addr), std::chrono::steady_clock::now() + limit);
     if (socket) {
-      return link_of(*std::move(socket));
+      return Link(*std::move(socket));
     }
-    last = socket.error();
+    last = network_failure(socket.error());
   }
   const bool refused = last.error == -ECONNREFUSED;
   return network_failure(last.error, fmt::format("cannot connect to {}:{}{}", to_text(address), last.text.substr(4),

@@ -11,7 +11,7 @@
 
 #include "driver/forks.hpp"
 #include "kv/api/exchange_errors.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
+#include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/config/config_file.hpp"
 
 using shmem::Result;
@@ -85,14 +85,14 @@ Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
   return settings;
 }
 
-Result<shmem::Endpoint> endpoint_from(const std::string& text) {
-  auto endpoint = shmem::parse_endpoint(text);
+Result<wire::Endpoint> endpoint_from(const std::string& text) {
+  auto endpoint = wire::parse_endpoint(text);
   return endpoint ? endpoint
                   : shmem::fail(endpoint.error().code,
                                 fmt::format("shmem: shmemx_exchange_connect: \"{}\": {}", text, endpoint.error().text));
 }
 
-Result<shmem::Endpoint> listening_place(const char* listen, const shmem::Options& options) {
+Result<wire::Endpoint> listening_place(const char* listen, const shmem::Options& options) {
   if (listen != nullptr) {
     return endpoint_from(listen);
   }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/fd.hpp"
-#include "base/private_fd.hpp"
 #include "kv/service/link_frames.hpp"
+#include "wire/connection.hpp"
 
 namespace shmem::exchange {
 
@@ -32,9 +32,12 @@ class LinkConnection {
   static std::unique_ptr<LinkConnection> connect(const Endpoint& place, Clock::time_point deadline);
   /// That of another member to this one.
   LinkConnection(base::UniqueFd socket, const Endpoint& where, bool is_outgoing, Clock::time_point limit)
-      : outgoing(is_outgoing), place(where), deadline(limit), socket_(std::move(socket)) {}
+      : outgoing(is_outgoing),
+        place(where),
+        deadline(limit),
+        frames_(std::move(socket), sizeof(LinkAnswer) + kLongestPortAddress) {}
 
-  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] int fd() const { return frames_.fd(); }
   /// For poll().
   [[nodiscard]] short events() const;
   /// Once poll() says that it can be written to: false if it could not be connected.
@@ -44,21 +47,21 @@ class LinkConnection {
   void seal(const Secret& secret, LinkSide sender) {
     const Seals seals = link_seals(secret, sender, hello, challenge);
     if ((sender == LinkSide::kReader) == outgoing) {
-      seals_ = seals;
+      frames_.seal(seals);
     } else {
-      reader_.require(seals);
+      frames_.require(seals);
     }
   }
   /// False: the other side has gone, or has not taken earlier frames.
-  bool send(const FrameBytes& frame);
+  bool send(const FrameBytes& frame) { return frames_.unsent() + frame->size() <= kMostUnsent && frames_.send(frame); }
   template <typename T>
   bool send(FrameType type, const T& head, std::span<const std::byte> rest = {}) {
     return send(encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
   }
-  bool write();
+  bool write() { return frames_.write(); }
   /// Takes bytes that have come. False: there will be no more.
-  bool read();
-  Result<std::optional<Frame>> next() { return reader_.next(); }
+  bool read() { return static_cast<bool>(frames_.read()); }
+  Result<std::optional<Frame>> next() { return frames_.next(); }
 
   const bool outgoing;  // this member is the reader
   const Endpoint place;
@@ -76,10 +79,7 @@ class LinkConnection {
  private:
   static constexpr std::size_t kMostUnsent = std::size_t{256} << 10;
 
-  base::PrivateFd socket_;
-  FrameReader reader_{sizeof(LinkAnswer) + kLongestPortAddress};
-  std::optional<Seals> seals_;  // of what this side sends
-  std::vector<std::byte> unsent_;
+  wire::Connection frames_;
 };
 
 }  // namespace shmem::exchange

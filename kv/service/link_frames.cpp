@@ -49,7 +49,7 @@ Proof prove_owner(const Secret& secret, const LinkHello& hello, const LinkChalle
   without.proof = {};
   std::memcpy(message.data(), &hello, sizeof hello);
   std::memcpy(message.data() + sizeof hello, &without, sizeof without);
-  return sign(secret, "libshmem: owner of a link of an exchange", message);
+  return wire::sign(secret, "libshmem: owner of a link of an exchange", message);
 }
 
 Seals link_seals(const Secret& secret, LinkSide side, const LinkHello& hello, const LinkChallenge& challenge) {

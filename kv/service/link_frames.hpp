@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How members on different nodes get to know each other, over TCP: frames of shmem/bootstrap/uid_protocol.hpp. Both
+// How members on different nodes get to know each other, over TCP, in frames (wire/frames.hpp). Both
 // sides prove that they know the secret, the one that was connected to first; neither sends it. Then they tell each
 // other how messages reach them. The connection stays: its end is the end of the link. All frames after the challenge
 // are sealed, so that a program between two members, which one of them has taken for the other, can only pass them on.
@@ -20,20 +20,30 @@
 #include <string_view>
 #include <vector>
 
-#include "shmem/bootstrap/uid_proof.hpp"
-#include "shmem/bootstrap/uid_protocol.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
+#include "shmem/result.hpp"
+#include "wire/endpoint.hpp"
+#include "wire/frames.hpp"
+#include "wire/proof.hpp"
 
 namespace shmem::exchange {
 
-// Others than those of unique ids, so that neither takes the other's.
-constexpr auto kLinkHello = static_cast<FrameType>(64);
-constexpr auto kLinkChallenge = static_cast<FrameType>(65);
-constexpr auto kLinkAnswer = static_cast<FrameType>(66);
-constexpr auto kLinkDecline = static_cast<FrameType>(67);
-constexpr auto kLinkWelcome = static_cast<FrameType>(68);
-constexpr auto kLinkMembers = static_cast<FrameType>(69);
-constexpr auto kLinkRefused = static_cast<FrameType>(70);
+using wire::encode;
+using wire::Endpoint;
+using wire::Frame;
+using wire::FrameBytes;
+using wire::FrameType;
+using wire::Nonce;
+using wire::Proof;
+using wire::Seals;
+using wire::Secret;
+
+constexpr FrameType kLinkHello{64};
+constexpr FrameType kLinkChallenge{65};
+constexpr FrameType kLinkAnswer{66};
+constexpr FrameType kLinkDecline{67};
+constexpr FrameType kLinkWelcome{68};
+constexpr FrameType kLinkMembers{69};
+constexpr FrameType kLinkRefused{70};
 
 /// It changes with these frames.
 constexpr std::uint32_t kLinkProtocol = 2;

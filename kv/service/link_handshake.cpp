@@ -92,7 +92,7 @@ std::string Links::mismatch(const LinkIdentity& other) const {
 // ---- As a reader ----
 
 bool Links::greet(Connection& connection) {
-  if (!fill_randomly(connection.hello.nonce, "a link of an exchange")) {
+  if (!wire::fill_randomly(connection.hello.nonce, "a link of an exchange")) {
     return false;
   }
   connection.hello.who = self_.who;
@@ -106,7 +106,7 @@ bool Links::prove(Connection& connection, const Frame& frame) {
     return false;
   }
   // It proves itself first: a program that does not know the secret gets nothing that depends on the secret.
-  if (!same(challenge->proof, prove_owner(self_.secret, connection.hello, *challenge))) {
+  if (!wire::same(challenge->proof, prove_owner(self_.secret, connection.hello, *challenge))) {
     note_refusal(connection, "it does not know the secret of this exchange, or has joined another one");
     return false;
   }
@@ -174,7 +174,7 @@ bool Links::challenge(Connection& connection, const Frame& frame) {
   }
   connection.hello = *hello;
   connection.challenge.who = self_.who;
-  if (!fill_randomly(connection.challenge.nonce, "a link of an exchange")) {
+  if (!wire::fill_randomly(connection.challenge.nonce, "a link of an exchange")) {
     return false;
   }
   connection.challenge.proof = prove_owner(self_.secret, connection.hello, connection.challenge);
@@ -266,7 +266,7 @@ void Links::note_refusal(Connection& connection, const std::string& why) {
 std::uint64_t Links::random_number() {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
   std::uint64_t number = 0;
-  while (number == 0 && fill_randomly(bytes, "a link of an exchange")) {
+  while (number == 0 && wire::fill_randomly(bytes, "a link of an exchange")) {
     std::memcpy(&number, bytes.data(), sizeof number);
   }
   return number;

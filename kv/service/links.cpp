@@ -14,8 +14,8 @@
 #include <tuple>
 #include <utility>
 
-#include "shmem/bootstrap/strangers.hpp"
 #include "shmem/config/log.hpp"
+#include "wire/strangers.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -35,13 +35,11 @@ constexpr unsigned kMostFailures = 8;
 constexpr std::chrono::seconds kSilenceLimit{5};
 /// After an error that would come again at once.
 constexpr std::chrono::milliseconds kLinksPause{200};
-/// Connections that are accepted in a turn.
-constexpr int kMostStrangersAtOnce = 64;
 
 }  // namespace
 
 Result<std::unique_ptr<Links>> Links::open(Endpoint& place, LinkSelf self, LinkHandlers handlers, Counters& counters) {
-  auto listener = listen_at(place);
+  auto listener = wire::listen_at(place);
   if (!listener) {
     return listener.error();
   }
@@ -51,7 +49,7 @@ Result<std::unique_ptr<Links>> Links::open(Endpoint& place, LinkSelf self, LinkH
   }
   std::unique_ptr<Links> links(
       new Links(*std::move(listener), place, std::move(wake), std::move(self), std::move(handlers), counters));
-  auto thread = HelperThread::start([&here = *links] { here.run(); });
+  auto thread = base::HelperThread::start([&here = *links] { here.run(); });
   if (!thread) {
     return thread.error();
   }
@@ -65,7 +63,7 @@ Links::Links(base::UniqueFd listener, const Endpoint& place, base::UniqueFd wake
       place_(place),
       handlers_(std::move(handlers)),
       counters_(counters),
-      listener_(std::move(listener)),
+      listener_(std::move(listener), kLinksPause),
       wake_(std::move(wake)) {}
 
 Links::~Links() {
@@ -116,7 +114,7 @@ void Links::turn() {
   tell_joined();
   tell_unreachable();
   std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-                              {.fd = paused_until_ ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+                              {.fd = listener_.fd(), .events = POLLIN, .revents = 0}};
   for (const auto& connection : connections_) {
     waiting.push_back({.fd = connection->fd(), .events = connection->events(), .revents = 0});
   }
@@ -139,7 +137,7 @@ void Links::turn() {
 
 /// Until a place is tried again, or a connection has not become a link in time.
 int Links::poll_limit() const {
-  std::optional<Clock::time_point> next = paused_until_;
+  std::optional<Clock::time_point> next = listener_.paused_until();
   const auto consider = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
   for (const auto& [text, place] : places_) {
     if (!place.is_busy) {
@@ -193,26 +191,16 @@ bool Links::go_on(Connection& connection, short events) {
 void Links::accept() {
   // Those that were dropped have descriptors, too.
   std::erase_if(connections_, [](const auto& one) { return one->dropped; });
-  for (int i = 0; i < kMostStrangersAtOnce; ++i) {
-    Endpoint from;
-    from.size = sizeof from.storage;
-    base::UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
-                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED && errno != EINTR) {
-        paused_until_ = Clock::now() + kLinksPause;  // poll() would return at once
-      }
-      return;
-    }
-    prepare_connection(socket.get());
+  // An Error begins a pause.
+  static_cast<void>(listener_.accept([this](base::UniqueFd socket, const Endpoint& from) {
     make_room();
     connections_.push_back(std::make_unique<Connection>(std::move(socket), from, false, Clock::now() + kGreetingLimit));
-  }
+  }));
 }
 
 /// For another connection that has not proved itself.
 void Links::make_room() {
-  std::vector<Stranger> strangers;
+  std::vector<wire::Stranger> strangers;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const Connection& one = *connections_[i];
@@ -305,9 +293,7 @@ void Links::forget_place() {
 
 void Links::try_places() {
   const auto now = Clock::now();
-  if (paused_until_ && now >= *paused_until_) {
-    paused_until_.reset();
-  }
+  listener_.resume(now);
   for (auto& [text, place] : places_) {
     if (place.is_busy || now < place.next) {
       continue;

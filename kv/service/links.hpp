@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/fd.hpp"
-#include "base/private_fd.hpp"
+#include "base/helper_thread.hpp"
 #include "kv/service/counters.hpp"
 #include "kv/service/link_connection.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/result.hpp"
+#include "wire/listener.hpp"
 
 namespace shmem::exchange {
 
@@ -153,7 +153,7 @@ class Links {
   const Endpoint place_;
   const LinkHandlers handlers_;
   Counters& counters_;
-  base::PrivateFd listener_;
+  wire::Listener listener_;
   base::UniqueFd wake_;
   std::atomic<bool> stop_{false};
 
@@ -168,9 +168,8 @@ class Links {
   // Only the thread uses these.
   std::map<std::string, Place> places_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::optional<Clock::time_point> paused_until_;  // no descriptors are left: no connection is accepted before
 
-  HelperThread thread_;  // last: it uses the others
+  base::HelperThread thread_;  // last: it uses the others
 };
 
 }  // namespace shmem::exchange

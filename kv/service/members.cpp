@@ -90,7 +90,7 @@ Result<std::unique_ptr<Members>> Members::open(const std::string& exchange, cons
     return fail_errno(errno, fmt::format("cannot open exchange {}: eventfd", exchange));
   }
   std::unique_ptr<Members> members(new Members(exchange, self, *std::move(listener), std::move(wake), counters));
-  auto thread = HelperThread::start([&here = *members] { here.run(); });
+  auto thread = base::HelperThread::start([&here = *members] { here.run(); });
   if (!thread) {
     return thread.error();
   }

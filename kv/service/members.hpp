@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/disposal.hpp"
+#include "base/helper_thread.hpp"
 #include "kv/service/channel.hpp"
 #include "kv/service/counters.hpp"
 #include "kv/service/peer.hpp"
 #include "kv/service/readers.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {
@@ -109,7 +109,7 @@ class Members {
   bool starved_ = false;       // take no descriptors for a while
   std::set<pid_t> warned_of_;  // members with another version of libshmem
 
-  HelperThread thread_;  // last: it uses the others
+  base::HelperThread thread_;  // last: it uses the others
 };
 
 }  // namespace shmem::exchange

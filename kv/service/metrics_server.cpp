@@ -13,8 +13,8 @@
 #include <string_view>
 #include <utility>
 
-#include "shmem/bootstrap/helper_thread.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
+#include "base/helper_thread.hpp"
+#include "wire/endpoint.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -97,7 +97,7 @@ class HttpServer final : public MetricsServer {
       return fail(std::errc::resource_unavailable_try_again, "libmicrohttpd cannot answer requests for metrics");
     }
     static_cast<void>(socket.release());  // the daemon's
-    auto thread = HelperThread::start([this] { run(); });
+    auto thread = base::HelperThread::start([this] { run(); });
     if (!thread) {
       return thread.error();
     }
@@ -156,13 +156,13 @@ class HttpServer final : public MetricsServer {
   const std::uint16_t port_;
   const base::UniqueFd stop_;  // an eventfd
   MHD_Daemon* daemon_ = nullptr;
-  HelperThread thread_;
+  base::HelperThread thread_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address, Page page) {
-  auto where = parse_listening_endpoint(is_port(address) ? "127.0.0.1:" + address : address);
+  auto where = wire::parse_listening_endpoint(is_port(address) ? "127.0.0.1:" + address : address);
   if (!where) {
     return fail(where.error().code,
                 fmt::format("cannot answer requests for metrics at \"{}\": {}", address, where.error().text));
@@ -171,7 +171,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
   if (!calls) {
     return calls.error();
   }
-  auto socket = listen_at(*where);
+  auto socket = wire::listen_at(*where);
   if (!socket) {
     const std::errc why = socket.error().code;
     return fail(why, fmt::format("cannot answer requests for metrics at {}: {}; name another address or "

@@ -24,7 +24,7 @@ std::uint64_t node_number(const std::string& host_id) {
   const NodeIdentity node = node_identity(host_id);
   std::string text(node.boot.data(), node.boot.size());
   text += std::to_string(node.network) + "/" + std::to_string(::geteuid()) + "/" + host_id;
-  const Proof digest = sign({}, "libshmem: a node of an exchange", octets_of(text));
+  const Proof digest = wire::sign({}, "libshmem: a node of an exchange", octets_of(text));
   std::uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);
   return number;
@@ -68,7 +68,7 @@ Result<std::unique_ptr<RemoteMembers>> RemoteMembers::open(DirectoryReader direc
 }
 
 Result<void> RemoteMembers::listen(Endpoint place) {
-  auto secret = derive_secret(settings_.secret, "exchange " + settings_.exchange);
+  auto secret = wire::derive_secret(settings_.secret, "exchange " + settings_.exchange);
   if (!secret) {
     return secret.error();
   }

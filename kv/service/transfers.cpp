@@ -69,7 +69,7 @@ Result<void> Transfers::add(TransferPointer transfer) {
                     most_));
   }
   if (!thread_.runs_here()) {
-    auto thread = HelperThread::start([this] { run(); });
+    auto thread = base::HelperThread::start([this] { run(); });
     if (!thread) {
       return fail(std::errc::resource_unavailable_try_again, thread.error().text);
     }

@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/helper_thread.hpp"
 #include "kv/service/peer.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {
@@ -79,7 +79,7 @@ class Transfers {
   std::condition_variable changed_;
   std::deque<TransferPointer> queue_;  // the first one runs
   bool stop_ = false;
-  HelperThread thread_;
+  base::HelperThread thread_;
 };
 
 }  // namespace shmem::exchange

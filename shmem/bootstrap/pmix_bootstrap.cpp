@@ -9,8 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/within.hpp"
 #include "shmem/bootstrap/allgather.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/bootstrap/pmix.hpp"
 
@@ -58,7 +58,7 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::join(const PmixCalls& call
     PmixClient::Place place;
     pmix_status_t status = PMIX_SUCCESS;
   };
-  const auto started = within(limits.step, [calls] {
+  const auto started = base::within(limits.step, [calls] {
     Start start{std::make_shared<PmixClient>(calls), {}};
     start.status = start.client->init(start.place);
     return start;
@@ -102,7 +102,7 @@ void PmixBootstrap::leave() {
     events_->leave();
   }
   // Launchers treat a process that ends without this as failed.
-  static_cast<void>(within(kLeaveLimit, [client = client_] { return client->finalize(); }));
+  static_cast<void>(base::within(kLeaveLimit, [client = client_] { return client->finalize(); }));
 }
 
 Result<std::vector<std::byte>> PmixBootstrap::allgather(std::span<const std::byte> mine) {
@@ -233,7 +233,7 @@ Result<void> PmixBootstrap::put_and_fence(Bytes bytes, bool collect) {
 
 template <typename Call>
 Result<std::invoke_result_t<Call>> PmixBootstrap::ask(const char* what, Call call) {
-  auto outcome = within(limits_.step, std::move(call), [this] { return events_->reason().get().has_value(); });
+  auto outcome = base::within(limits_.step, std::move(call), [this] { return events_->reason().get().has_value(); });
   if (!outcome) {
     return outcome.error();
   }
@@ -247,7 +247,7 @@ Result<std::invoke_result_t<Call>> PmixBootstrap::ask(const char* what, Call cal
 }
 
 std::vector<int> PmixBootstrap::missing() const {
-  const auto found = within(kMissingLimit, [client = client_, name = key(), pes = size()] {
+  const auto found = base::within(kMissingLimit, [client = client_, name = key(), pes = size()] {
     std::vector<int> without;
     Bytes bytes;
     for (int pe = 0; pe < pes; ++pe) {
@@ -282,7 +282,8 @@ int PmixBootstrap::abort(int status, const std::string& reason) {
   events_->leave();
   // The launcher ends this process now. Some launchers crash or hang if the process calls PMIx_Finalize meanwhile.
   left_ = true;
-  static_cast<void>(within(kLeaveLimit, [client = client_, status, reason] { return client->abort(status, reason); }));
+  static_cast<void>(
+      base::within(kLeaveLimit, [client = client_, status, reason] { return client->abort(status, reason); }));
   return status;
 }
 

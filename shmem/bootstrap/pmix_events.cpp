@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/pmix_events.hpp"
-#include "shmem/config/failure.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <type_traits>
+
+#include "base/within.hpp"
+#include "shmem/config/failure.hpp"
 
 namespace shmem {
 
@@ -38,7 +40,7 @@ Result<std::unique_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<cons
                                                       std::chrono::milliseconds grace) {
   std::unique_ptr<PmixEvents> self(new PmixEvents(client, rank));
   set_listener(self.get());
-  auto thread = HelperThread::start([events = self.get(), grace] { events->end_process_unless_it_ends(grace); });
+  auto thread = base::HelperThread::start([events = self.get(), grace] { events->end_process_unless_it_ends(grace); });
   if (!thread) {
     return thread.error();
   }
@@ -47,7 +49,7 @@ Result<std::unique_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<cons
     pmix_status_t status;
     std::size_t id;
   };
-  const auto registered = within(kRegisterLimit, [client] {
+  const auto registered = base::within(kRegisterLimit, [client] {
     Registered got{};
     got.status = client->listen(handle, got.id);
     return got;
@@ -80,7 +82,7 @@ void PmixEvents::leave() {
   set_listener(nullptr);
   // A forked process has no libpmix threads that would answer.
   if (handled_ && thread_.runs_here()) {
-    static_cast<void>(within(kRegisterLimit, [client = client_, handler = handler_] {
+    static_cast<void>(base::within(kRegisterLimit, [client = client_, handler = handler_] {
       client->unlisten(handler);
       return true;
     }));

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/helper_thread.hpp"
 #include "shmem/bootstrap/bootstrap.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/pmix_client.hpp"
 
 namespace shmem {
@@ -50,7 +50,7 @@ class PmixEvents {
   bool orphaned_ = false;  // the launcher is gone
   bool going_ = false;
 
-  HelperThread thread_;
+  base::HelperThread thread_;
 };
 
 }  // namespace shmem

@@ -14,7 +14,6 @@
 #include "shmem/bootstrap/end_reports.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/bootstrap/message_text.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/cores/wait.hpp"
 
 namespace shmem {
@@ -110,7 +109,7 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
     end_.reset();
     ended_.store(false, std::memory_order_relaxed);
   }
-  auto socket = connect_to(id_.place, deadline);
+  auto socket = wire::connect_to(id_.place, deadline);
   if (!socket) {
     return fail(
         socket.error().code,
@@ -127,13 +126,13 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
   hello_ = *hello;
   socket_ = base::PrivateFd(*std::move(socket));
   seals_.reset();
-  auto thread = HelperThread::start([this] { listen(); });
+  auto thread = base::HelperThread::start([this] { listen(); });
   if (!thread) {
     return thread.error();
   }
   thread_ = *std::move(thread);
   // The thread answers what the server says to this.
-  if (auto sent = send(encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello_, 1)))); !sent) {
+  if (auto sent = send(encode(UidFrame::kHello, 0, std::as_bytes(std::span(&hello_, 1)))); !sent) {
     return sent;
   }
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
@@ -171,8 +170,8 @@ Result<void> TcpBootstrap::send(const FrameBytes& bytes) {
 Result<void> TcpBootstrap::send_sealed(const FrameBytes& bytes) {
   const std::scoped_lock lock(send_mutex_);
   const auto deadline = Clock::now() + place_.limit;
-  auto sent = send_all(socket_.get(), *bytes, deadline);
-  return sent && seals_ ? send_all(socket_.get(), *encode(seals_->next(*bytes)), deadline) : sent;
+  auto sent = wire::send_all(socket_.get(), *bytes, deadline);
+  return sent && seals_ ? wire::send_all(socket_.get(), *encode(seals_->next(*bytes)), deadline) : sent;
 }
 
 template <typename Done>
@@ -205,7 +204,7 @@ Result<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std::byte
     return going.error();
   }
   const GatherHead head{in_milliseconds(place_.limit)};
-  const auto sent = send(encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), mine));
+  const auto sent = send(encode(UidFrame::kGather, step, std::as_bytes(std::span(&head, 1)), mine));
   if (!sent) {
     return sent.error();
   }
@@ -224,7 +223,7 @@ int TcpBootstrap::abort(int status, const std::string& reason) {
     going_ = true;
   }
   const AbortHead head{place_.rank, status};
-  static_cast<void>(send(encode(FrameType::kAbort, head, reason)));
+  static_cast<void>(send(encode(UidFrame::kAbort, head, reason)));
   // The server tells all PEs, including this one.
   static_cast<void>(await(kTellLimit, [] { return false; }));
   if (server_) {
@@ -258,7 +257,7 @@ void TcpBootstrap::leave() {
     going_ = true;
   }
   changed_.notify_all();
-  static_cast<void>(send(encode(FrameType::kLeave, 0, {})));
+  static_cast<void>(send(encode(UidFrame::kLeave, 0, {})));
   left_ = true;
 }
 
@@ -298,7 +297,7 @@ void TcpBootstrap::listen() {
 
 bool TcpBootstrap::verify(const Frame& frame) {
   const auto challenge = frame.head<Challenge>();
-  if (!challenge || frame.type != FrameType::kChallenge) {
+  if (!challenge || frame.type != UidFrame::kChallenge) {
     const std::string text = fmt::format(
         "shmem: PE {} cannot join: the program that listens at {} is not of this job, or has another libshmem: it did "
         "not prove that it has the job's secret",
@@ -309,7 +308,7 @@ bool TcpBootstrap::verify(const Frame& frame) {
   if (!same(challenge->proof, prove(id_.secret, Prover::kServer, hello_, *challenge))) {
     const std::string text = foreign_secret_text(id_.place.text(), hello_, challenge->size);
     // Only so that the server, if this is one, can name this PE.
-    static_cast<void>(send_all(socket_.get(), *encode(FrameType::kDecline, 0, {}), Clock::now() + kTellLimit));
+    static_cast<void>(wire::send_all(socket_.get(), *encode(UidFrame::kDecline, 0, {}), Clock::now() + kTellLimit));
     set_end({{std::errc::permission_denied, text}, std::nullopt, text});
     return false;
   }
@@ -317,18 +316,18 @@ bool TcpBootstrap::verify(const Frame& frame) {
   const std::scoped_lock lock(send_mutex_);
   seals_ = seals_of(id_.secret, Prover::kPe, hello_, *challenge);
   // The server gets it, or the connection breaks, which this thread then notices.
-  static_cast<void>(send_all(socket_.get(), *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))),
-                             Clock::now() + place_.limit));
+  static_cast<void>(wire::send_all(socket_.get(), *encode(UidFrame::kProof, 0, std::as_bytes(std::span(&proof, 1))),
+                                   Clock::now() + place_.limit));
   return true;
 }
 
 void TcpBootstrap::handle(Frame frame) {
-  if (frame.type == FrameType::kFailed) {
+  if (frame.type == UidFrame::kFailed) {
     const auto head = frame.head<FailedHead>().value_or(FailedHead{static_cast<int>(std::errc::bad_message)});
     const std::string text = frame.text(sizeof(FailedHead));
     return set_end({{std::errc{head.code}, text}, std::nullopt, text});
   }
-  if (frame.type == FrameType::kAborted) {
+  if (frame.type == UidFrame::kAborted) {
     const auto head = frame.head<AbortHead>().value_or(AbortHead{-1, 1});
     const std::string reason = frame.text(sizeof(AbortHead));
     const std::string text = fmt::format("shmem: PE {}: the job was ended: {}", place_.rank, reason);
@@ -337,13 +336,13 @@ void TcpBootstrap::handle(Frame frame) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    if (frame.type == FrameType::kAccepted) {
+    if (frame.type == UidFrame::kAccepted) {
       server_pe_ = frame.head<std::int32_t>();
     }
-    if (frame.type == FrameType::kWelcome) {
+    if (frame.type == UidFrame::kWelcome) {
       welcome_ = true;
     }
-    if (frame.type == FrameType::kGathered && frame.step == step_) {
+    if (frame.type == UidFrame::kGathered && frame.step == step_) {
       gathered_ = std::move(frame.payload);
     }
   }

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/helper_thread.hpp"
 #include "base/private_fd.hpp"
 #include "shmem/bootstrap/bootstrap.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_server.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
@@ -99,7 +99,7 @@ class TcpBootstrap final : public Bootstrap {
   bool survives_ = false;  // a PE that is lost, or the server, does not end the job
 
   std::atomic<std::uint32_t> ended_{0};  // 1: end_ is set, and the job has ended
-  HelperThread thread_;
+  base::HelperThread thread_;
 };
 
 }  // namespace shmem

@@ -3,86 +3,37 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
+#include <string_view>
+#include <type_traits>
 
 #include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem {
 
-static_assert(std::endian::native == std::endian::little, "frames are copied as they stand in memory");
-
-FrameBytes encode(FrameType type, std::uint32_t step, std::span<const std::byte> head,
-                  std::span<const std::byte> body) {
-  const FrameHeader header{kFrameMagic, kFrameVersion, type, static_cast<std::uint32_t>(head.size() + body.size()),
-                           step};
-  const auto start = std::as_bytes(std::span(&header, 1));
-  std::vector<std::byte> bytes;
-  bytes.reserve(start.size() + head.size() + body.size());
-  for (const auto part : {start, head, body}) {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-}
-
 FrameBytes encode(const Error& error) {
-  return encode(FrameType::kFailed, FailedHead{static_cast<std::int32_t>(error.code)}, error.text);
+  return encode(UidFrame::kFailed, FailedHead{static_cast<std::int32_t>(error.code)}, error.text);
 }
 
-FrameBytes encode(const Seal& seal) {
-  const auto bytes = std::as_bytes(std::span(seal));
-  return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+Proof prove(const Secret& secret, Prover prover, const Hello& hello, const Challenge& challenge) {
+  std::vector<std::uint8_t> message;
+  const auto add = [&message](std::span<const std::byte> bytes) {
+    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    message.insert(message.end(), first, first + bytes.size());
+  };
+  static_assert(std::has_unique_object_representations_v<Hello>);
+  add(std::as_bytes(std::span(std::string_view("libshmem: start of a job"))));
+  add(std::as_bytes(std::span(&prover, 1)));
+  add(std::as_bytes(std::span(&hello, 1)));
+  add(std::as_bytes(std::span(challenge.nonce)));
+  add(std::as_bytes(std::span(&challenge.size, 1)));
+  add(std::as_bytes(std::span(&challenge.server, 1)));
+  return wire::authenticate(secret, message);
 }
 
-void FrameReader::push(std::span<const std::byte> bytes) {
-  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin_));
-  begin_ = 0;
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-}
-
-Result<std::optional<Frame>> FrameReader::next() {
-  const auto rest = std::span(bytes_).subspan(begin_);
-  if (rest.size() < sizeof(FrameHeader)) {
-    return std::nullopt;
-  }
-  FrameHeader header{};
-  std::memcpy(&header, rest.data(), sizeof(header));
-  if (header.magic != kFrameMagic) {
-    return fail(std::errc::bad_message, "what it sent is not a message of libshmem");
-  }
-  if (header.version != kFrameVersion) {
-    return fail(
-        std::errc::protocol_not_supported,
-        fmt::format(
-            "it speaks version {} of the protocol, this libshmem version {}; all PEs of a job need the same libshmem",
-            header.version, kFrameVersion));
-  }
-  if (header.length > most_) {
-    return fail(std::errc::message_size,
-                fmt::format("its message has {} bytes, more than the {} that are allowed here", header.length, most_));
-  }
-  const std::size_t seal = seals_ ? sizeof(Seal) : 0;
-  if (rest.size() - sizeof(header) < header.length + seal) {
-    return std::nullopt;
-  }
-  const auto whole = rest.first(sizeof(header) + header.length);
-  if (auto right = check_seal(whole, rest.subspan(whole.size(), seal)); !right) {
-    return right.error();
-  }
-  const auto payload = whole.subspan(sizeof(header));
-  begin_ += whole.size() + seal;
-  return Frame{header.type, header.step, {payload.begin(), payload.end()}};
-}
-
-Result<void> FrameReader::check_seal(std::span<const std::byte> frame, std::span<const std::byte> seal) {
-  if (!seals_) {
-    return {};
-  }
-  Seal came{};
-  std::memcpy(came.data(), seal.data(), came.size());
-  if (!same(came, seals_->next(frame))) {
-    return fail(std::errc::permission_denied, "its message was made or changed by a program without the secret");
-  }
-  return {};
+Seals seals_of(const Secret& secret, Prover side, const Hello& hello, const Challenge& challenge) {
+  return {secret, side == Prover::kServer ? "libshmem: frames of a job's server" : "libshmem: frames of a PE",
+          prove(secret, side, hello, challenge)};
 }
 
 namespace {
@@ -181,11 +132,11 @@ Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time 
   }
   members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, name, hello.process, std::nullopt};
   ++come_;
-  messages_.push_back({hello.rank, encode(FrameType::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)))});
+  messages_.push_back({hello.rank, encode(UidFrame::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)))});
   shortest_ = std::min(shortest_, std::chrono::milliseconds(hello.limit));
   wait_until(now + std::chrono::milliseconds(hello.limit));
   if (complete()) {
-    send_all(encode(FrameType::kWelcome, 0, {}));
+    send_all(encode(UidFrame::kWelcome, 0, {}));
     deadline_.reset();
     step_ = 1;
   }
@@ -224,19 +175,19 @@ void UidJobState::refuse(const std::string& from, const std::string& why) {
 
 void UidJobState::receive(int pe, const Frame& frame, Time now) {
   // A PE that computes does not see that the job has failed. It ends when another PE has, and says so.
-  if (end_ && (aborted_ || frame.type != FrameType::kAbort)) {
+  if (end_ && (aborted_ || frame.type != UidFrame::kAbort)) {
     return;
   }
   switch (frame.type) {
-    case FrameType::kGather:
+    case UidFrame::kGather:
       return gather(pe, frame, now);
-    case FrameType::kLeave:
+    case UidFrame::kLeave:
       members_[static_cast<std::size_t>(pe)].presence = Presence::kLeft;
       if (offered_ > 0) {
         fail_all(left_behind(pe));
       }
       return;
-    case FrameType::kAbort:
+    case UidFrame::kAbort:
       if (const auto head = frame.head<AbortHead>()) {
         abort(pe, head->status, frame.text(sizeof(AbortHead)));
       }
@@ -284,7 +235,7 @@ void UidJobState::finish_step() {
     }
     all.insert(all.end(), offering.begin(), offering.end());
   }
-  send_all(encode(FrameType::kGathered, step_, all));
+  send_all(encode(UidFrame::kGathered, step_, all));
   for (Member& member : members_) {
     member.offering.reset();
   }
@@ -314,7 +265,7 @@ void UidJobState::abort(std::int32_t pe, std::int32_t status, const std::string&
   // The others make their own text; this one is for a PE that joins too late.
   end({std::errc::operation_canceled,
        fmt::format("shmem: the job was ended by {}: {}", pe < 0 ? "oshrun" : name_of_pe(pe), reason)},
-      encode(FrameType::kAborted, AbortHead{pe, status}, reason));
+      encode(UidFrame::kAborted, AbortHead{pe, status}, reason));
 }
 
 void UidJobState::fail_all(Error why) {

@@ -1,55 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol of PEs and server over TCP: a stream of frames, each a header and a payload, little-endian. After the
-// proofs, a Seal follows each frame. No I/O and no threads; the time is passed in.
+// The protocol of PEs and server over TCP, in frames (wire/frames.hpp). No I/O and no threads; the time is passed in.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "shmem/bootstrap/uid_proof.hpp"
 #include "shmem/result.hpp"
+#include "wire/frames.hpp"
 
 namespace shmem {
 
-enum class FrameType : std::uint16_t {
+using wire::derive_from_public;
+using wire::derive_secret;
+using wire::encode;
+using wire::fill_randomly;
+using wire::Frame;
+using wire::FrameBytes;
+using wire::FrameReader;
+using wire::FrameType;
+using wire::Nonce;
+using wire::Proof;
+using wire::same;
+using wire::Seal;
+using wire::Seals;
+using wire::Secret;
+
+/// The types of frames.
+struct UidFrame {
   // From a PE to the server.
-  kHello = 1,    // Hello: the first of a connection
-  kGather = 2,   // GatherHead, then the PE's bytes
-  kLeave = 3,    // the connection will be closed, and that is not a failure
-  kAbort = 4,    // AbortHead, then the reason
-  kProof = 5,    // Proof: the answer to a kChallenge
-  kDecline = 6,  // the kChallenge is not of this PE's job: the connection will be closed
+  static constexpr FrameType kHello{1};    // Hello: the first of a connection
+  static constexpr FrameType kGather{2};   // GatherHead, then the PE's bytes
+  static constexpr FrameType kLeave{3};    // the connection will be closed, and that is not a failure
+  static constexpr FrameType kAbort{4};    // AbortHead, then the reason
+  static constexpr FrameType kProof{5};    // Proof: the answer to a kChallenge
+  static constexpr FrameType kDecline{6};  // the kChallenge is not of this PE's job: the connection will be closed
   // From the server to a PE.
-  kAccepted = 16,   // int32: the PE whose process is the server; this PE has joined, others have not yet
-  kWelcome = 17,    // all have joined
-  kGathered = 18,   // the bytes of all PEs, in rank order
-  kFailed = 19,     // FailedHead, then the text: no further frame is answered
-  kAborted = 20,    // AbortHead, then the reason: a PE has ended the job
-  kChallenge = 21,  // Challenge: the answer to a kHello
+  static constexpr FrameType kAccepted{
+      16};  // int32: the PE whose process is the server; this PE has joined, others have not yet
+  static constexpr FrameType kWelcome{17};    // all have joined
+  static constexpr FrameType kGathered{18};   // the bytes of all PEs, in rank order
+  static constexpr FrameType kFailed{19};     // FailedHead, then the text: no further frame is answered
+  static constexpr FrameType kAborted{20};    // AbortHead, then the reason: a PE has ended the job
+  static constexpr FrameType kChallenge{21};  // Challenge: the answer to a kHello
 };
 
-constexpr std::uint32_t kFrameMagic = 0x31554853;  // "SHU1"
-constexpr std::uint16_t kFrameVersion = 3;
-
-struct FrameHeader {
-  std::uint32_t magic;
-  std::uint16_t version;
-  FrameType type;
-  std::uint32_t length;  // bytes of payload
-  std::uint32_t step;    // of the job's collectives, from 1; 0: not in a collective
+/// The first message of a PE.
+struct Hello {
+  Nonce nonce;
+  std::int32_t rank;
+  std::int32_t size;
+  std::int32_t process;
+  std::uint32_t limit;  // how long this PE waits in a step, in ms
+  std::array<char, 64> host;
 };
-static_assert(sizeof(FrameHeader) == 16);
+static_assert(sizeof(Hello) == 112);
+
+/// The server's answer. The server proves itself first: a PE sends its proof to no other program.
+struct Challenge {
+  Nonce nonce;
+  std::int32_t size;    // of the server's job
+  std::int32_t server;  // the PE whose process the server is
+  Proof proof;
+};
+static_assert(sizeof(Challenge) == 72);
+
+/// A side's proof is of no use to the other side.
+enum class Prover : std::uint8_t { kServer = 1, kPe = 2 };
+
+/// The proof of `prover` for this exchange, which includes all of `hello` and all of `challenge` but its proof.
+Proof prove(const Secret& secret, Prover prover, const Hello& hello, const Challenge& challenge);
+/// Those of this side's frames after the proofs.
+Seals seals_of(const Secret& secret, Prover side, const Hello& hello, const Challenge& challenge);
 
 struct GatherHead {
   std::uint32_t limit;  // as in Hello
@@ -64,67 +92,8 @@ struct AbortHead {
   std::int32_t status;
 };
 
-struct Frame {
-  FrameType type;
-  std::uint32_t step;
-  std::vector<std::byte> payload;
-
-  /// The payload after `from` bytes.
-  [[nodiscard]] std::string text(std::size_t from) const {
-    from = std::min(from, payload.size());
-    return {reinterpret_cast<const char*>(payload.data()) + from, payload.size() - from};
-  }
-  /// The payload's first bytes as a T, or nothing if the payload is shorter.
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  [[nodiscard]] std::optional<T> head() const {
-    if (payload.size() < sizeof(T)) {
-      return std::nullopt;
-    }
-    T value{};
-    std::memcpy(&value, payload.data(), sizeof(T));
-    return value;
-  }
-};
-
-/// Bytes to be sent, shared by their receivers.
-using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;
-
-/// A frame with the payload `head` and then `body`.
-FrameBytes encode(FrameType type, std::uint32_t step, std::span<const std::byte> head,
-                  std::span<const std::byte> body = {});
 /// A kFailed frame.
 FrameBytes encode(const Error& error);
-template <typename T>
-requires std::is_trivially_copyable_v<T> FrameBytes encode(FrameType type, const T& head, std::string_view text) {
-  return encode(type, 0, std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(text)));
-}
-
-/// The seal of a frame, to be sent after it.
-FrameBytes encode(const Seal& seal);
-
-/// Assembles frames from bytes that come in pieces of any size.
-class FrameReader {
- public:
-  /// A frame with more payload than `most` is an Error.
-  explicit FrameReader(std::size_t most) : most_(most) {}
-  void allow(std::size_t most) { most_ = most; }
-  /// From now on each frame has a seal; a wrong one is an Error: permission_denied.
-  void require(Seals seals) { seals_ = seals; }
-
-  void push(std::span<const std::byte> bytes);
-  /// The next frame, or nothing if it is incomplete. After an Error (not a frame) the reader is unusable.
-  Result<std::optional<Frame>> next();
-
- private:
-  [[nodiscard]] Result<void> check_seal(std::span<const std::byte> frame, std::span<const std::byte> seal);
-
-  std::size_t most_;
-  std::optional<Seals> seals_;
-  std::vector<std::byte> bytes_;
-  std::size_t begin_ = 0;
-};
-
 /// What a PE is told whose secret is not that of the server at `place`, which serves a job of `size` PEs.
 std::string foreign_secret_text(const std::string& place, const Hello& pe, int size);
 

@@ -5,13 +5,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
-#include "shmem/bootstrap/strangers.hpp"
+#include "wire/strangers.hpp"
 
 namespace shmem {
 
@@ -29,8 +28,6 @@ constexpr milliseconds kAcceptPause{50};
 constexpr std::size_t kMostOfAPe = std::size_t{64} << 20;
 /// The most connections that have not identified themselves, in addition to the number of PEs.
 constexpr std::size_t kMostOthers = 64;
-/// Connections that are accepted in a turn.
-constexpr int kMostAccepted = 64;
 
 Result<void> check_descriptors(int size) {
   rlimit limit{};
@@ -65,7 +62,7 @@ Result<std::unique_ptr<UidServer>> UidServer::start(base::UniqueFd listener, con
     }
   }
   std::unique_ptr<UidServer> server(new UidServer(std::move(listener), std::move(poll), std::move(wake), job));
-  auto thread = HelperThread::start([raw = server.get()] { raw->run(); });
+  auto thread = base::HelperThread::start([raw = server.get()] { raw->run(); });
   if (!thread) {
     return thread.error();
   }
@@ -78,7 +75,7 @@ UidServer::UidServer(base::UniqueFd listener, base::UniqueFd poll, base::UniqueF
       most_strangers_(static_cast<std::size_t>(job.size) + kMostOthers),
       poll_(std::move(poll)),
       wake_(std::move(wake)),
-      listener_(std::move(listener)),
+      listener_(std::move(listener), kAcceptPause),
       state_(job, Clock::now()),
       descriptors_(static_cast<std::size_t>(job.size), -1) {}
 
@@ -122,11 +119,12 @@ void UidServer::run() {
       if (event.data.fd == wake_.get()) {
         eventfd_t count = 0;
         ::eventfd_read(wake_.get(), &count);
-      } else if (event.data.fd == listener_.get()) {
+      } else if (event.data.fd == listener_.fd()) {
         accept_some();
       } else if (found != connections_.end()) {
         if ((event.events & EPOLLOUT) != 0) {
-          write(found->second);
+          found->second.frames.write();  // if it fails, read() says why
+          watch(found->second);
         }
         if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) {
           read(found->second);
@@ -145,7 +143,7 @@ void UidServer::run() {
 
 bool UidServer::go_on() {
   if (state_.complete() && !state_.may_start_again()) {
-    stop_listening();
+    listener_.close();
   }
   if (!finishing_.load(std::memory_order_acquire)) {
     return true;  // pairs with the store in ~UidServer()
@@ -173,8 +171,8 @@ int UidServer::poll_time() const {
   if (last_) {
     next = std::min(next, *last_);
   }
-  if (paused_until_) {
-    next = std::min(next, *paused_until_);
+  if (const auto paused_until = listener_.paused_until()) {
+    next = std::min(next, *paused_until);
   }
   for (const int descriptor : strangers_) {
     next = std::min(next, connections_.at(descriptor).since + kHelloLimit);
@@ -184,39 +182,22 @@ int UidServer::poll_time() const {
 }
 
 void UidServer::accept_some() {
-  for (int i = 0; i < kMostAccepted && listener_ && !paused_until_; ++i) {
-    Endpoint from;
-    from.size = sizeof(from.storage);
-    base::UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
-                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      if (errno == EINTR || errno == ECONNABORTED) {
-        continue;
-      }
-      if (errno == EAGAIN) {
-        return;
-      }
-      // Mostly: out of file descriptors. Connections in the kernel's queue are accepted later.
-      state_.refuse("the latest connections", "accept: " + std::generic_category().message(errno));
-      paused_until_ = Clock::now() + kAcceptPause;
-      ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-      return;
-    }
-    prepare_connection(socket.get());
+  const int listener = listener_.fd();
+  const auto accepted = listener_.accept([this](base::UniqueFd socket, const Endpoint& from) {
     make_room();  // now: in a flood the strangers that give way would take all descriptors until the end of the turn
     const int descriptor = socket.get();
     epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
     if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
-      continue;
+      return;
     }
-    connections_.emplace(descriptor, Connection{.socket = base::PrivateFd(std::move(socket)),
-                                                .from = from,
-                                                .since = Clock::now(),
-                                                .reader = FrameReader(sizeof(Hello)),
-                                                .hello = {},
-                                                .seals = {},
-                                                .out = {}});
+    connections_.emplace(
+        descriptor,
+        Connection{.frames = wire::Connection(std::move(socket), sizeof(Hello)), .from = from, .since = Clock::now()});
     strangers_.push_back(descriptor);
+  });
+  if (!accepted) {
+    state_.refuse("the latest connections", accepted.error().text);
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, listener, nullptr);
   }
 }
 
@@ -224,7 +205,7 @@ void UidServer::make_room() {
   if (strangers_.size() < most_strangers_) {
     return;
   }
-  std::vector<Stranger> strangers;
+  std::vector<wire::Stranger> strangers;
   strangers.reserve(strangers_.size());
   for (const int descriptor : strangers_) {
     const Connection& connection = connections_.at(descriptor);
@@ -233,30 +214,14 @@ void UidServer::make_room() {
   drop(strangers_[place_to_free(strangers)], "it was one of too many that had not identified themselves");
 }
 
-void UidServer::stop_listening() {
-  listener_.reset();
-  paused_until_.reset();
-}
-
 void UidServer::read(Connection& connection) {
-  std::array<std::byte, 64 << 10> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-  const int descriptor = connection.socket.get();
-  const ssize_t got = ::recv(descriptor, buffer.data(), buffer.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return;
+  const int descriptor = connection.frames.fd();
+  const bool answered = connection.closing;
+  if (auto came = connection.frames.read(!answered); !came) {
+    return drop(descriptor, came.error().text);
   }
-  if (got < 0) {
-    return drop(descriptor, "its connection is broken: " + std::generic_category().message(errno));
-  }
-  if (got == 0) {
-    return drop(descriptor, "it closed its connection (has it died?)");
-  }
-  if (connection.closing) {
-    return;  // it has been answered
-  }
-  connection.reader.push(std::span(buffer).first(static_cast<std::size_t>(got)));
-  for (;;) {
-    auto frame = connection.reader.next();
+  while (!connection.closing) {
+    auto frame = connection.frames.next();
     if (!frame) {
       return drop(descriptor, frame.error().text);
     }
@@ -264,9 +229,6 @@ void UidServer::read(Connection& connection) {
       return;
     }
     take(connection, **frame);
-    if (connection.closing) {
-      return;
-    }
   }
 }
 
@@ -282,7 +244,7 @@ void UidServer::take(Connection& connection, const Frame& frame) {
 
 void UidServer::challenge(Connection& connection, const Frame& frame) {
   connection.hello = frame.head<Hello>();
-  if (!connection.hello || frame.type != FrameType::kHello) {
+  if (!connection.hello || frame.type != UidFrame::kHello) {
     state_.refuse(connection.from.text(), "it did not identify itself");
     connection.closing = true;
     return;
@@ -292,13 +254,13 @@ void UidServer::challenge(Connection& connection, const Frame& frame) {
     return turn_away(connection, random.error());
   }
   connection.challenge = state_.challenge(*connection.hello, nonce);
-  send(connection, encode(FrameType::kChallenge, 0, std::as_bytes(std::span(&connection.challenge, 1))));
-  connection.seals = state_.seals(Prover::kServer, *connection.hello, connection.challenge);
+  send(connection, encode(UidFrame::kChallenge, 0, std::as_bytes(std::span(&connection.challenge, 1))));
+  connection.frames.seal(state_.seals(Prover::kServer, *connection.hello, connection.challenge));
 }
 
 void UidServer::admit(Connection& connection, const Frame& frame) {
   const auto proof = frame.head<Proof>();
-  if (frame.type == FrameType::kDecline || !proof || frame.type != FrameType::kProof) {
+  if (frame.type == UidFrame::kDecline || !proof || frame.type != UidFrame::kProof) {
     state_.refuse_stranger(*connection.hello, connection.from.text());
     connection.closing = true;
     return;
@@ -307,11 +269,11 @@ void UidServer::admit(Connection& connection, const Frame& frame) {
       !admitted) {
     return turn_away(connection, admitted.error());
   }
-  connection.reader.require(state_.seals(Prover::kPe, *connection.hello, connection.challenge));
+  connection.frames.require(state_.seals(Prover::kPe, *connection.hello, connection.challenge));
   if (state_.is_early(*connection.hello)) {
     connection.early = true;
-    std::erase(strangers_, connection.socket.get());
-    early_.push_back(connection.socket.get());
+    std::erase(strangers_, connection.frames.fd());
+    early_.push_back(connection.frames.fd());
     return;
   }
   enter(connection);
@@ -342,9 +304,9 @@ void UidServer::enter(Connection& connection) {
     return turn_away(connection, pe.error());
   }
   connection.pe = *pe;
-  std::erase(strangers_, connection.socket.get());
-  connection.reader.allow(kMostOfAPe);
-  descriptors_[static_cast<std::size_t>(*pe)] = connection.socket.get();
+  std::erase(strangers_, connection.frames.fd());
+  connection.frames.allow(kMostOfAPe);
+  descriptors_[static_cast<std::size_t>(*pe)] = connection.frames.fd();
 }
 
 void UidServer::turn_away(Connection& connection, const Error& why) {
@@ -353,44 +315,14 @@ void UidServer::turn_away(Connection& connection, const Error& why) {
 }
 
 void UidServer::send(Connection& connection, const FrameBytes& bytes) {
-  const bool is_idle = connection.out.empty();
-  connection.out.push_back(bytes);
-  if (connection.seals) {
-    connection.out.push_back(encode(connection.seals->next(*bytes)));
-  }
-  if (is_idle) {
-    write(connection);
-  }
+  connection.frames.send(bytes);  // if it fails, read() says why
+  watch(connection);
 }
 
-void UidServer::write(Connection& connection) {
-  while (!connection.out.empty()) {
-    const auto rest = std::span(*connection.out.front()).subspan(connection.sent);
-    const ssize_t sent = ::send(connection.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) {
-      continue;
-    }
-    if (sent < 0 && errno == EAGAIN) {
-      return watch(connection, true);
-    }
-    if (sent < 0) {
-      connection.out.clear();  // read() reports the broken connection
-      break;
-    }
-    connection.sent += static_cast<std::size_t>(sent);
-    if (connection.sent < connection.out.front()->size()) {
-      continue;
-    }
-    connection.out.pop_front();
-    connection.sent = 0;
-  }
-  watch(connection, false);
-}
-
-void UidServer::watch(const Connection& connection, bool to_write) {
-  const unsigned events = EPOLLIN | (to_write ? static_cast<unsigned>(EPOLLOUT) : 0U);
-  epoll_event event{.events = events, .data = {.fd = connection.socket.get()}};
-  ::epoll_ctl(poll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event);
+void UidServer::watch(const Connection& connection) {
+  const unsigned events = EPOLLIN | (connection.frames.unsent() > 0 ? static_cast<unsigned>(EPOLLOUT) : 0U);
+  epoll_event event{.events = events, .data = {.fd = connection.frames.fd()}};
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_MOD, connection.frames.fd(), &event);
 }
 
 void UidServer::drop(int descriptor, const std::string& why) {
@@ -417,7 +349,7 @@ void UidServer::drop_silent() {
   const std::vector<int> strangers(strangers_.begin(), strangers_.end());
   for (const int descriptor : strangers) {
     const Connection& connection = connections_.at(descriptor);
-    const bool answered = connection.closing && connection.out.empty();
+    const bool answered = connection.closing && connection.frames.unsent() == 0;
     const bool too_late = state_.complete() && !state_.may_start_again() && !connection.closing;
     if (answered || too_late || now >= connection.since + kHelloLimit) {
       drop(descriptor, "it did not identify itself");
@@ -426,12 +358,10 @@ void UidServer::drop_silent() {
 }
 
 void UidServer::resume_accepting() {
-  if (!paused_until_ || Clock::now() < *paused_until_) {
-    return;
+  if (listener_.resume(Clock::now())) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = listener_.fd()}};
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, listener_.fd(), &event);
   }
-  paused_until_.reset();
-  epoll_event event{.events = EPOLLIN, .data = {.fd = listener_.get()}};
-  ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, listener_.get(), &event);
 }
 
 void UidServer::deliver() {
@@ -448,7 +378,7 @@ void UidServer::report_flushed() {
   if (!flush_wanted_) {
     return;
   }
-  const auto unsent = [](const auto& one) { return !one.second.out.empty(); };
+  const auto unsent = [](const auto& one) { return one.second.frames.unsent() > 0; };
   if (std::any_of(connections_.begin(), connections_.end(), unsent)) {
     return;
   }

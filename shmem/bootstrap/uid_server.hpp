@@ -13,13 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "base/private_fd.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
+#include "base/fd.hpp"
+#include "base/helper_thread.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/result.hpp"
+#include "wire/connection.hpp"
+#include "wire/listener.hpp"
 
 namespace shmem {
+
+using wire::Endpoint;
 
 /// The thread waits for no client: sockets do not block, and a silent connection is dropped after a limit. The owner
 /// makes the public calls, one at a time.
@@ -45,18 +48,14 @@ class UidServer {
  private:
   using Clock = std::chrono::steady_clock;
   struct Connection {
-    base::PrivateFd socket;
+    wire::Connection frames;
     Endpoint from;
     Clock::time_point since;
-    FrameReader reader;
-    std::optional<Hello> hello;  // from its first message on
-    Challenge challenge{};       // the answer to it
-    std::optional<Seals> seals;  // of the frames after that
-    int pe = -1;                 // -1: has not joined yet
-    bool early = false;          // in early_
-    bool closing = false;        // closed as soon as everything is sent
-    std::deque<FrameBytes> out;
-    std::size_t sent = 0;  // bytes of the first element of `out`
+    std::optional<Hello> hello{};  // from its first message on
+    Challenge challenge{};         // the answer to it
+    int pe = -1;                   // -1: has not joined yet
+    bool early = false;            // in early_
+    bool closing = false;          // closed as soon as everything is sent
   };
   using Connections = std::map<int, Connection>;  // by descriptor
 
@@ -68,7 +67,6 @@ class UidServer {
   [[nodiscard]] int poll_time() const;
   void accept_some();
   void make_room();
-  void stop_listening();
   void read(Connection& connection);
   void take(Connection& connection, const Frame& frame);
   void challenge(Connection& connection, const Frame& frame);
@@ -77,12 +75,11 @@ class UidServer {
   void enter_early();
   void turn_away(Connection& connection, const Error& why);
   void send(Connection& connection, const FrameBytes& bytes);
-  void write(Connection& connection);
   void drop(int descriptor, const std::string& why);
   void drop_silent();
   void resume_accepting();
   void deliver();
-  void watch(const Connection& connection, bool to_write);
+  void watch(const Connection& connection);
   void take_abort();
   void report_flushed();
 
@@ -92,8 +89,7 @@ class UidServer {
   base::UniqueFd poll_;
   base::UniqueFd wake_;
   // Used by the thread.
-  base::PrivateFd listener_;
-  std::optional<Clock::time_point> paused_until_;  // out of descriptors: no connection is accepted before
+  wire::Listener listener_;
   UidJobState state_;
   Connections connections_;
   std::deque<int> strangers_;              // connections that have not identified themselves, the oldest first
@@ -114,7 +110,7 @@ class UidServer {
   };
   std::optional<Abort> abort_;  // to be passed to the PEs
 
-  HelperThread thread_;
+  base::HelperThread thread_;
 };
 
 }  // namespace shmem

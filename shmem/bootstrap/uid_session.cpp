@@ -34,7 +34,7 @@ Result<Secret> secret_of(const UidSettings& settings) {
 }
 
 Result<Endpoint> session_place(const UidSettings& settings) {
-  auto place = parse_endpoint(settings.session);
+  auto place = wire::parse_endpoint(settings.session);
   if (!place) {
     place.error().text = fmt::format("shmem: SHMEM_UID_SESSION_ID={}: {}", settings.session, place.error().text);
   }
@@ -43,7 +43,7 @@ Result<Endpoint> session_place(const UidSettings& settings) {
 
 Result<UidListener> listen_for(const UniqueId& id, std::string how) {
   UidListener listener{base::UniqueFd(), id, std::move(how)};
-  auto socket = listen_at(listener.id.place);
+  auto socket = wire::listen_at(listener.id.place);
   if (!socket) {
     return fail(socket.error().code,
                 fmt::format("{}; {} (set SHMEM_UID_SESSION_ID=ip:port or SHMEM_UID_SOCK_IFNAME=interface to choose "

@@ -9,9 +9,10 @@
 #include <string>
 
 #include "base/fd.hpp"
+#include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/result.hpp"
+#include "wire/endpoint.hpp"
 
 namespace shmem {
 

@@ -88,7 +88,7 @@ void Mail::post(const MessagePointer& message) {
 }
 
 void Mail::start_thread() {
-  if (auto thread = HelperThread::start([this] { serve(); })) {
+  if (auto thread = base::HelperThread::start([this] { serve(); })) {
     thread_ = *std::move(thread);
   }  // else messages make progress in wait() only, until a later one finds a thread
 }

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "shmem/bootstrap/helper_thread.hpp"
+#include "base/helper_thread.hpp"
 #include "shmem/group/message.hpp"
 #include "shmem/group/message_places.hpp"
 #include "shmem/layout/job.hpp"
@@ -172,7 +172,7 @@ class Mail {
   std::uint64_t direct_messages_ = 0;
   Clock::time_point next_look_{};
   bool stopping_ = false;
-  std::optional<HelperThread> thread_;
+  std::optional<base::HelperThread> thread_;
 };
 
 }  // namespace shmem

@@ -114,7 +114,7 @@ void NetworkMail::post(const MessagePointer& message) {
       }
       poll();
       if (!under_way_.empty() && !thread_ && !stopped_) {
-        if (auto started = HelperThread::start([this] { serve(); })) {
+        if (auto started = base::HelperThread::start([this] { serve(); })) {
           thread_ = *std::move(started);
         }  // else messages make progress in wait() only
       }
@@ -328,7 +328,7 @@ void NetworkMail::serve() {
 }
 
 void NetworkMail::stop(const ErrorPointer& why) {
-  std::optional<HelperThread> thread;
+  std::optional<base::HelperThread> thread;
   {
     std::unique_lock lock(mutex_);
     const auto deadline = Clock::now() + kAnswerLimit;

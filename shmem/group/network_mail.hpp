@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "shmem/bootstrap/helper_thread.hpp"
+#include "base/helper_thread.hpp"
 #include "shmem/group/mail.hpp"
 #include "shmem/group/notices.hpp"
 #include "shmem/net/network.hpp"
@@ -77,7 +77,7 @@ class NetworkMail {
   std::list<UnderWay> under_way_;
   EndedMessages ended_;
   ErrorPointer stopped_;
-  std::optional<HelperThread> thread_;
+  std::optional<base::HelperThread> thread_;
 };
 
 }  // namespace shmem

@@ -200,10 +200,10 @@ void run_reader(Input& input) {
 
 /// Frames of a link, as a stream of bytes: the rest of the input.
 void run_frames(Input& input) {
-  shmem::FrameReader reader(std::size_t{1} << 16);
+  wire::FrameReader reader(std::size_t{1} << 16);
   reader.push(input.take_bytes(std::size_t{1} << 20));
   for (auto frame = reader.next(); frame && *frame; frame = reader.next()) {
-    for (const shmem::Endpoint& place : members_of(**frame)) {
+    for (const wire::Endpoint& place : members_of(**frame)) {
       check(place.port() != 0 && !place.any_address(), "a member can be anywhere but nowhere");
       const auto again = from_wire(to_wire(place));
       check(again && again->text() == place.text(), "an address stays what it is");

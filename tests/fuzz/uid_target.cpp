@@ -18,14 +18,15 @@
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/script.hpp"
 #include "tests/fuzz/targets.hpp"
+#include "wire/endpoint.hpp"
 
 namespace fuzz {
 namespace {
 
 using namespace std::chrono_literals;
 using base::UniqueFd;
-using shmem::Endpoint;
 using shmem::UniqueId;
+using wire::Endpoint;
 
 constexpr std::chrono::milliseconds kLimit = 20s;
 constexpr unsigned kStrangers = 8;
@@ -46,7 +47,7 @@ Endpoint next_place() {
 }
 
 UniqueFd listen_here(Endpoint& place) {
-  auto socket = shmem::listen_at(place);
+  auto socket = wire::listen_at(place);
   check(socket.has_value(), "a loopback address can be listened at");
   return *std::move(socket);
 }
@@ -95,7 +96,7 @@ class Job {
 
 void send(int socket, std::span<const std::byte> bytes) {
   // A server that has refused the sender may have closed the connection.
-  static_cast<void>(shmem::send_all(socket, bytes, soon()));
+  static_cast<void>(wire::send_all(socket, bytes, soon()));
 }
 
 /// Reads until the other end closes.
@@ -116,7 +117,7 @@ class Strangers {
     const unsigned who = what % kStrangers;
     auto& socket = sockets_[who];
     if (!socket) {
-      auto connected = shmem::connect_to(job_.place(), soon());
+      auto connected = wire::connect_to(job_.place(), soon());
       check(connected.has_value(), "the server listens until all PEs have come");
       socket = *std::move(connected);
     }
@@ -175,7 +176,7 @@ void run_changed_pe(const Job& job, Input& input) {
   }
   const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   listener.reset();  // a PE that is dropped before it is accepted would connect again
-  auto server = shmem::connect_to(job.place(), soon());
+  auto server = wire::connect_to(job.place(), soon());
   check(client && server, "the PE and the server are connected");
 
   std::array<pollfd, 2> ends{pollfd{client.get(), POLLIN, 0}, pollfd{server->get(), POLLIN, 0}};

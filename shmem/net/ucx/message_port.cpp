@@ -35,7 +35,7 @@ UcxMessagePort::UcxMessagePort(std::unique_ptr<UcxWorker> worker, PortHandlers h
 }
 
 Result<void> UcxMessagePort::start() {
-  auto thread = HelperThread::start([this] { run(); });
+  auto thread = base::HelperThread::start([this] { run(); });
   if (!thread) {
     return thread.error();
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shmem/bootstrap/helper_thread.hpp"
+#include "base/helper_thread.hpp"
 #include "shmem/net/message_port.hpp"
 #include "shmem/net/ucx/worker.hpp"
 
@@ -105,7 +105,7 @@ class UcxMessagePort final : public MessagePort {
   std::vector<Closing> closing_;
   std::size_t sending_ = 0;
 
-  HelperThread thread_;  // last: it uses the others
+  base::HelperThread thread_;  // last: it uses the others
 };
 
 }  // namespace shmem

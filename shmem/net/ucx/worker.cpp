@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/helper_thread.hpp"
 #include "base/signals_blocked.hpp"
-#include "shmem/bootstrap/helper_thread.hpp"
 
 namespace shmem {
 
@@ -120,9 +120,9 @@ std::vector<std::string> transports_of(const UcxCalls& calls, ucp_context_h cont
 
 Result<void> check_ucx_threads() {
   // Two at once: UCX's and that of the library's own progress.
-  std::array<HelperThread, 2> threads;
-  for (HelperThread& thread : threads) {
-    auto started = HelperThread::start([] { std::this_thread::sleep_for(std::chrono::milliseconds{1}); });
+  std::array<base::HelperThread, 2> threads;
+  for (base::HelperThread& thread : threads) {
+    auto started = base::HelperThread::start([] { std::this_thread::sleep_for(std::chrono::milliseconds{1}); });
     if (!started) {
       return fail(
           started.error().code,

@@ -9,9 +9,9 @@
 #include <random>
 
 #include "base/fd.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/support/network.hpp"
 #include "tests/support/pe.hpp"
+#include "wire/endpoint.hpp"
 
 namespace {
 
@@ -254,8 +254,8 @@ TEST_F(UniqueId, RefusesASecondPeWithTheSameNumber) {
 
 /// A port that is free at the moment.
 std::string free_port(const std::string& host) {
-  auto place = shmem::parse_endpoint(host + ":0").value();
-  const auto socket = shmem::listen_at(place);
+  auto place = wire::parse_endpoint(host + ":0").value();
+  const auto socket = wire::listen_at(place);
   return std::to_string(socket ? place.port() : 0);
 }
 

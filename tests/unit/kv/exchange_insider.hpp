@@ -17,7 +17,6 @@
 
 namespace exchange_test {
 
-using shmem::Endpoint;
 using shmem::MessagePort;
 using shmem::PortMessage;
 using shmem::exchange::BodyWriter;
@@ -27,6 +26,7 @@ using shmem::exchange::LinkedReader;
 using shmem::exchange::Links;
 using shmem::exchange::LinkSelf;
 using shmem::exchange::RemoteHead;
+using wire::Endpoint;
 
 constexpr std::uint32_t kInsiderSlots = 8;
 
@@ -38,14 +38,14 @@ class Insider {
                                          .lost = [](std::uint64_t /*route*/, const std::string& /*why*/) {},
                                          .turn = [] { return false; }},
                                         false)),
-        place_(*shmem::parse_endpoint("127.0.0.1:0")) {
+        place_(*wire::parse_endpoint("127.0.0.1:0")) {
     LinkSelf self{.who = {.member = id,
                           .node = id,
                           .version = port_->version(),
                           .messages = shmem::exchange::kRemoteProtocol,
                           .pid = 1},
                   .slots = slots,
-                  .secret = *shmem::derive_secret("a secret", "exchange " + exchange),
+                  .secret = *wire::derive_secret("a secret", "exchange " + exchange),
                   .address = port_->address()};
     const std::lock_guard lock(mutex_);
     links_ = *Links::open(place_, std::move(self),
@@ -78,7 +78,7 @@ class Insider {
 
   [[nodiscard]] std::string place() const { return place_.text(); }
   void connect(const Member& member) {
-    EXPECT_TRUE(links_->connect({*shmem::parse_endpoint(address_of(member))}, kLong));
+    EXPECT_TRUE(links_->connect({*wire::parse_endpoint(address_of(member))}, kLong));
   }
 
   /// As a reader: sends a message to the owner.

@@ -194,7 +194,7 @@ TEST(ExchangeMembers, AThreadThatCannotWaitDoesNotSpin) {
 }
 
 TEST(ExchangeMembers, AThreadOfLinksThatCannotWaitDoesNotSpin) {
-  auto place = *shmem::parse_endpoint("127.0.0.1:0");
+  auto place = *wire::parse_endpoint("127.0.0.1:0");
   Counters counters;
   const auto links = *shmem::exchange::Links::open(place, {}, {}, counters);
   expect_pauses([&] { links->drop(1); });  // there is no such link

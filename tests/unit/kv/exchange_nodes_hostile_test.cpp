@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 
+#include "shmem/bootstrap/uid_protocol.hpp"
 #include "tests/unit/kv/exchange_insider.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 #include "tests/unit/kv/frame_socket.hpp"
@@ -25,11 +26,10 @@ using exchange_test::FrameSocket;
 using exchange_test::Insider;
 using exchange_test::kLong;
 using exchange_test::member_on_node;
-using shmem::encode;
-using shmem::Endpoint;
-using shmem::FrameType;
 using shmem::PortMessage;
 using ::testing::HasSubstr;
+using wire::encode;
+using wire::Endpoint;
 using TestMember = exchange_test::Member;
 
 /// A request for it is answered by an error.
@@ -43,17 +43,17 @@ RemoteHead head_of(RemoteKind kind, std::uint32_t count) {
   return head;
 }
 
-shmem::Secret secret_of(const std::string& exchange) {
-  return *shmem::derive_secret("a secret", "exchange " + exchange);
+wire::Secret secret_of(const std::string& exchange) {
+  return *wire::derive_secret("a secret", "exchange " + exchange);
 }
 
 /// A TCP connection to a member.
 class Stranger : public FrameSocket {
  public:
-  explicit Stranger(const TestMember& member) : FrameSocket(*shmem::parse_endpoint(address_of(member))) {}
+  explicit Stranger(const TestMember& member) : FrameSocket(*wire::parse_endpoint(address_of(member))) {}
 
   /// As a reader that takes `mine` for the secret. The owner's frames can be read by all.
-  void say_hello(const shmem::Secret& mine, const shmem::Secret& secret, const LinkIdentity& who = {.member = 4711}) {
+  void say_hello(const wire::Secret& mine, const wire::Secret& secret, const LinkIdentity& who = {.member = 4711}) {
     LinkHello hello;
     hello.who = who;
     send(kLinkHello, hello);
@@ -92,11 +92,11 @@ TEST_F(ExchangeNodesHostile, GarbageInsteadOfAHello) {
   browser.send(std::as_bytes(std::span(web)));
   EXPECT_FALSE(browser.receive());
   Stranger huge(*owner_);
-  const shmem::FrameHeader header{shmem::kFrameMagic, shmem::kFrameVersion, kLinkHello, 1U << 30, 0};
+  const wire::FrameHeader header{wire::kFrameMagic, wire::kFrameVersion, kLinkHello, 1U << 30, 0};
   huge.send(std::as_bytes(std::span(&header, 1)));
   EXPECT_FALSE(huge.receive());
   Stranger other(*owner_);
-  other.send(*encode(FrameType::kHello, 0, std::as_bytes(std::span(web))));
+  other.send(*encode(shmem::UidFrame::kHello, 0, std::as_bytes(std::span(web))));
   const auto refused = other.receive();
   ASSERT_TRUE(refused && refused->type == kLinkRefused);
   EXPECT_THAT(refused->text(0), HasSubstr("a member of an exchange listens here"));
@@ -145,7 +145,7 @@ TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
   make_pair(202);
   const auto secret = secret_of(name_);
   Stranger stranger(*owner_);
-  stranger.say_hello(*shmem::derive_secret("a guess", "exchange " + name_), secret);
+  stranger.say_hello(*wire::derive_secret("a guess", "exchange " + name_), secret);
   const std::string address = "somewhere";
   stranger.send(kLinkAnswer, LinkAnswer{.answers = 1}, std::as_bytes(std::span(address)));
   const auto refused = stranger.receive();
@@ -182,8 +182,8 @@ TEST_F(ExchangeNodesHostile, AReaderThatMessagesDoNotReachIsNotWelcome) {
 TEST_F(ExchangeNodesHostile, AnImpostorAtAnAddressIsTold) {
   make_pair(203);
   // It listens, and repeats to the member what that has said.
-  Endpoint place = *shmem::parse_endpoint("127.0.0.1:0");
-  const auto listener = *shmem::listen_at(place);
+  Endpoint place = *wire::parse_endpoint("127.0.0.1:0");
+  const auto listener = *wire::listen_at(place);
   const auto member = member_on_node(name_, "node 3");
   const std::string members = place.text();
   const auto network = exchange_test::network_of(members);
@@ -193,7 +193,7 @@ TEST_F(ExchangeNodesHostile, AnImpostorAtAnAddressIsTold) {
     const base::UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
     LinkChallenge challenge;
     const auto bytes = encode(kLinkChallenge, 0, std::as_bytes(std::span(&challenge, 1)));
-    static_cast<void>(shmem::send_all(connection.get(), *bytes, LinkConnection::Clock::now() + kLong));
+    static_cast<void>(wire::send_all(connection.get(), *bytes, LinkConnection::Clock::now() + kLong));
     std::array<std::byte, 4096> rest{};
     while (::recv(connection.get(), rest.data(), rest.size(), 0) > 0) {
     }

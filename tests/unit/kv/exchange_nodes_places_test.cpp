@@ -28,14 +28,14 @@ namespace {
 
 using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
 using exchange_test::kLong;
-using shmem::Endpoint;
+using wire::Endpoint;
 
 LinkIdentity identity_of(std::uint64_t id) {
   return {.member = id, .node = id, .version = 1, .messages = kRemoteProtocol, .pid = 1};
 }
 
-shmem::Secret secret() {
-  return shmem::derive_from_public("a secret", "places");
+wire::Secret secret() {
+  return wire::derive_from_public("a secret", "places");
 }
 
 /// The address of a message port that does not exist.
@@ -46,7 +46,7 @@ std::vector<std::byte> address_of(std::uint64_t id) {
 /// The links of a member.
 class Node {
  public:
-  explicit Node(std::uint64_t id, const Endpoint& place = *shmem::parse_endpoint("127.0.0.1:0")) : place_(place) {
+  explicit Node(std::uint64_t id, const Endpoint& place = *wire::parse_endpoint("127.0.0.1:0")) : place_(place) {
     LinkSelf self{
         .exchange = "places", .who = identity_of(id), .slots = 8, .secret = secret(), .address = address_of(id)};
     const std::lock_guard opening(mutex_);
@@ -105,7 +105,7 @@ class Node {
 /// anyone be.
 class Teller {
  public:
-  Teller() : place_(*shmem::parse_endpoint("127.0.0.1:0")), listener_(*shmem::listen_at(place_)) {
+  Teller() : place_(*wire::parse_endpoint("127.0.0.1:0")), listener_(*wire::listen_at(place_)) {
     thread_ = std::thread([this] { tell(); });
   }
   Teller(const Teller&) = delete;
@@ -135,7 +135,7 @@ class Teller {
     for (std::size_t i = 0; i < places.size(); ++i) {
       places[i].port = static_cast<std::uint16_t>(1 + i);
     }
-    socket.send_frame(shmem::encode(kLinkMembers, 0, std::as_bytes(std::span(places))));
+    socket.send_frame(wire::encode(kLinkMembers, 0, std::as_bytes(std::span(places))));
     told_ = true;
   }
 
@@ -211,21 +211,21 @@ TEST(ExchangeLinks, AProgramBetweenTwoMembersCanOnlyPassOnWhatTheySay) {
   LinkThroughAProgram honest(std::nullopt);
   EXPECT_TRUE(honest.is_linked());
   honest.expect_the_truth();
-  constexpr std::size_t kHeader = sizeof(shmem::FrameHeader);
+  constexpr std::size_t kHeader = sizeof(wire::FrameHeader);
   constexpr std::size_t kPort = 8;  // the address of a message port
   struct Side {
     bool is_to_client;
     std::size_t first;  // the bytes of a frame
     std::size_t second;
     std::size_t proved_from;
-    [[nodiscard]] std::size_t all() const { return first + second + sizeof(shmem::Seal); }
+    [[nodiscard]] std::size_t all() const { return first + second + sizeof(wire::Seal); }
   };
   for (const Side side :
        {Side{false, kHeader + sizeof(LinkHello), kHeader + sizeof(LinkAnswer) + kPort, kHeader},
         Side{true, kHeader + sizeof(LinkChallenge), kHeader + sizeof(LinkWelcome) + kPort, kHeader}}) {
     for (std::size_t offset = 0; offset < side.all(); ++offset) {
       SCOPED_TRACE(offset);
-      constexpr std::size_t kLength = offsetof(shmem::FrameHeader, length);
+      constexpr std::size_t kLength = offsetof(wire::FrameHeader, length);
       if (offset / 4 == kLength / 4 || (offset - side.first) / 4 == kLength / 4) {
         continue;  // more bytes would be awaited, until the limit
       }
@@ -255,8 +255,8 @@ bool becomes(const Node& node, std::uint64_t unreachable) {
 
 TEST(ExchangeSilentPlaces, AreToldOnce) {
   shmem::set_log_handler(keep_warning);
-  Endpoint place = *shmem::parse_endpoint("127.0.0.1:0");
-  { const auto port = *shmem::listen_at(place); }
+  Endpoint place = *wire::parse_endpoint("127.0.0.1:0");
+  { const auto port = *wire::listen_at(place); }
   Node node(1);
   node.look_at(place);
   EXPECT_EQ(node.unreachable(), 0U) << "not at once";

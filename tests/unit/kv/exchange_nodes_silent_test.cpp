@@ -155,7 +155,7 @@ TEST_F(ExchangeNodesSilent, StrangersThatComeAtOnceDoNotTakeAllDescriptors) {
   constexpr int kStrangers = 500;
   constexpr std::size_t kMostAtATime = 32 + 8;  // strangers that have not proved themselves, and what else is going on
   owner_ = connected_member(exchange_name(733), "node 1");
-  const auto place = *shmem::parse_endpoint(address_of(*owner_));
+  const auto place = *wire::parse_endpoint(address_of(*owner_));
   const std::size_t before = descriptors();
   const pid_t child = ::fork();
   if (child == 0) {

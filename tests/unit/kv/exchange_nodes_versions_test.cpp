@@ -19,20 +19,20 @@ using exchange_test::exchange_name;
 using exchange_test::member_on_node;
 using exchange_test::network_of;
 using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
-using shmem::Frame;
 using ::testing::HasSubstr;
+using wire::Frame;
 
 LinkSelf self_of(const std::string& exchange, std::uint64_t version, std::uint32_t messages) {
   return {.who = {.member = 666, .node = 666, .version = version, .messages = messages, .pid = 1},
           .slots = 8,
-          .secret = *shmem::derive_secret("a secret", "exchange " + exchange),
+          .secret = *wire::derive_secret("a secret", "exchange " + exchange),
           .address = std::vector<std::byte>(8)};
 }
 
 /// The links of an owner that knows the secret and has these versions. Nothing goes over them.
 class OtherOwner {
  public:
-  explicit OtherOwner(LinkSelf self) : place_(*shmem::parse_endpoint("127.0.0.1:0")) {
+  explicit OtherOwner(LinkSelf self) : place_(*wire::parse_endpoint("127.0.0.1:0")) {
     links_ = *Links::open(place_, std::move(self),
                           {.reader_came = [this](const LinkedReader&) { return linked(); },
                            .reader_left = [](std::uint64_t) {},
@@ -56,14 +56,14 @@ class OtherOwner {
 
   Counters counters_;
   std::atomic<bool> linked_{false};
-  shmem::Endpoint place_;
+  wire::Endpoint place_;
   std::unique_ptr<Links> links_;
 };
 
 /// The owner's answer to the proof of a reader that knows the secret, and does not look at the owner's versions itself:
 /// a welcome, or a text.
 Frame ask_for_a_link(const exchange_test::Member& owner, const LinkSelf& self) {
-  exchange_test::FrameSocket socket(*shmem::parse_endpoint(address_of(owner)));
+  exchange_test::FrameSocket socket(*wire::parse_endpoint(address_of(owner)));
   LinkHello hello;
   hello.who = self.who;
   socket.send(kLinkHello, hello);

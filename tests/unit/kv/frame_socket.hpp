@@ -14,8 +14,8 @@
 
 #include "base/fd.hpp"
 #include "kv/service/link_frames.hpp"
-#include "shmem/bootstrap/uid_protocol.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
+#include "wire/endpoint.hpp"
+#include "wire/frames.hpp"
 
 namespace exchange_test {
 
@@ -23,22 +23,22 @@ class FrameSocket {
  public:
   explicit FrameSocket(base::UniqueFd socket) : socket_(std::move(socket)) {}
   /// A connection to `place`.
-  explicit FrameSocket(const shmem::Endpoint& place) : socket_(*shmem::connect_to(place, deadline())) {}
+  explicit FrameSocket(const wire::Endpoint& place) : socket_(*wire::connect_to(place, deadline())) {}
 
   /// A connection that the other side has closed takes no more.
-  void send(std::span<const std::byte> bytes) { static_cast<void>(shmem::send_all(socket_.get(), bytes, deadline())); }
+  void send(std::span<const std::byte> bytes) { static_cast<void>(wire::send_all(socket_.get(), bytes, deadline())); }
   template <typename T>
-  void send(shmem::FrameType type, const T& head, std::span<const std::byte> rest = {}) {
-    send_frame(shmem::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
+  void send(wire::FrameType type, const T& head, std::span<const std::byte> rest = {}) {
+    send_frame(wire::encode(type, 0, std::as_bytes(std::span(&head, 1)), rest));
   }
-  void send_frame(const shmem::FrameBytes& frame) {
+  void send_frame(const wire::FrameBytes& frame) {
     send(*frame);
     if (seals_) {
-      send(*shmem::encode(seals_->next(*frame)));
+      send(*wire::encode(seals_->next(*frame)));
     }
   }
   /// From now on the frames of both sides are sealed; this is `side`. One that gets the secret wrong is a stranger.
-  void seal(shmem::exchange::LinkSide side, const shmem::Secret& mine, const shmem::Secret& others,
+  void seal(shmem::exchange::LinkSide side, const wire::Secret& mine, const wire::Secret& others,
             const shmem::exchange::LinkHello& hello, const shmem::exchange::LinkChallenge& challenge) {
     using shmem::exchange::LinkSide;
     const LinkSide other = side == LinkSide::kOwner ? LinkSide::kReader : LinkSide::kOwner;
@@ -46,7 +46,7 @@ class FrameSocket {
     reader_.require(link_seals(others, other, hello, challenge));
   }
   /// The next frame, or nothing once the other side has closed the connection.
-  std::optional<shmem::Frame> receive() {
+  std::optional<wire::Frame> receive() {
     while (true) {
       auto frame = reader_.next();
       EXPECT_TRUE(frame);
@@ -63,7 +63,7 @@ class FrameSocket {
   }
 
   /// The seals of the frames that this side sends.
-  std::optional<shmem::Seals>& seals() { return seals_; }
+  std::optional<wire::Seals>& seals() { return seals_; }
 
  private:
   static std::chrono::steady_clock::time_point deadline() {
@@ -71,8 +71,8 @@ class FrameSocket {
   }
 
   base::UniqueFd socket_;
-  shmem::FrameReader reader_{std::size_t{1} << 20};
-  std::optional<shmem::Seals> seals_;
+  wire::FrameReader reader_{std::size_t{1} << 20};
+  std::optional<wire::Seals> seals_;
 };
 
 }  // namespace exchange_test

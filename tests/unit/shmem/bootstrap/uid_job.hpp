@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "shmem/bootstrap/tcp.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/support/network.hpp"
+#include "wire/endpoint.hpp"
 
 namespace shmem::uid_test {
 
@@ -90,13 +90,13 @@ inline std::string gather(Bootstrap& bootstrap, std::size_t size) {
 class Trouble : public Tcp {
  protected:
   /// A connection to the server that has sent nothing yet.
-  base::UniqueFd knock() const { return connect_to(id_.place, Clock::now() + kJoinLimit).value(); }
+  base::UniqueFd knock() const { return wire::connect_to(id_.place, Clock::now() + kJoinLimit).value(); }
   static void say(const base::UniqueFd& socket, std::span<const std::byte> bytes) {
-    static_cast<void>(send_all(socket.get(), bytes, Clock::now() + kJoinLimit));
+    static_cast<void>(wire::send_all(socket.get(), bytes, Clock::now() + kJoinLimit));
   }
   static FrameBytes hello(int rank, int size) {
     const Hello hello = hello_of(rank, size);
-    return encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)));
+    return encode(UidFrame::kHello, 0, std::as_bytes(std::span(&hello, 1)));
   }
   static Hello hello_of(int rank, int size) { return {{1, 2, 3}, rank, size, 1, 60'000, {}}; }
   /// The server's answer to the hello.
@@ -107,12 +107,12 @@ class Trouble : public Tcp {
   }
   /// Nothing if the server has closed the connection.
   static std::optional<Challenge> await_challenge(const base::UniqueFd& socket) {
-    std::array<std::byte, sizeof(FrameHeader) + sizeof(Challenge)> bytes{};
+    std::array<std::byte, sizeof(wire::FrameHeader) + sizeof(Challenge)> bytes{};
     if (::recv(socket.get(), bytes.data(), bytes.size(), MSG_WAITALL) != static_cast<ssize_t>(bytes.size())) {
       return std::nullopt;
     }
     Challenge challenge{};
-    std::memcpy(&challenge, bytes.data() + sizeof(FrameHeader), sizeof(challenge));
+    std::memcpy(&challenge, bytes.data() + sizeof(wire::FrameHeader), sizeof(challenge));
     return challenge;
   }
   /// Joins by hand. The server takes the connection for that PE of the job, whose later frames need `seals`.
@@ -124,7 +124,7 @@ class Trouble : public Tcp {
     if (seals != nullptr) {
       *seals = seals_of(id_.secret, Prover::kPe, hello_of(rank, size), challenge);
     }
-    say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
+    say(socket, *encode(UidFrame::kProof, 0, std::as_bytes(std::span(&proof, 1))));
     return socket;
   }
   /// All bytes until the other side closes.

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/unit/shmem/text_of.hpp"
 
 namespace shmem {
@@ -22,11 +22,11 @@ using ::testing::Not;
 using testing::text_of;
 
 TEST(Endpoints, AreReadAndWritten) {
-  EXPECT_EQ(parse_endpoint("127.0.0.1:80").value().text(), "127.0.0.1:80");
-  EXPECT_EQ(parse_endpoint("tcp://10.1.2.3:65535").value().text(), "10.1.2.3:65535");
-  EXPECT_EQ(parse_endpoint("[::1]:0").value().text(), "[::1]:0");
-  EXPECT_EQ(parse_endpoint("tcp6://[2001:db8:0::5]:99").value().text(), "[2001:db8::5]:99");
-  const auto local = parse_endpoint("localhost:7").value();
+  EXPECT_EQ(wire::parse_endpoint("127.0.0.1:80").value().text(), "127.0.0.1:80");
+  EXPECT_EQ(wire::parse_endpoint("tcp://10.1.2.3:65535").value().text(), "10.1.2.3:65535");
+  EXPECT_EQ(wire::parse_endpoint("[::1]:0").value().text(), "[::1]:0");
+  EXPECT_EQ(wire::parse_endpoint("tcp6://[2001:db8:0::5]:99").value().text(), "[2001:db8::5]:99");
+  const auto local = wire::parse_endpoint("localhost:7").value();
   EXPECT_EQ(local.port(), 7);
 }
 
@@ -47,7 +47,7 @@ TEST(Endpoints, AreRefusedWithTheReasonIfInvalid) {
                                                        {"[::]:80", "other hosts cannot connect to"},
                                                        {"no-such-host.invalid:80", "cannot be found"}};
   for (const auto& [text, reason] : cases) {
-    EXPECT_THAT(text_of(parse_endpoint(text)), HasSubstr(reason)) << text;
+    EXPECT_THAT(text_of(wire::parse_endpoint(text)), HasSubstr(reason)) << text;
   }
 }
 
@@ -62,7 +62,7 @@ TEST(InterfaceNames, AreReadWithTheirKind) {
 }
 
 InterfaceAddress interface(const std::string& name, const std::string& address, bool up = true) {
-  return {name, parse_endpoint(address + ":0").value(), up, name == "lo"};
+  return {name, wire::parse_endpoint(address + ":0").value(), up, name == "lo"};
 }
 
 std::string chosen(const std::vector<InterfaceAddress>& all, const std::optional<std::string>& choice = {}) {
@@ -101,7 +101,7 @@ TEST(Addresses, AreChosenSoThatOtherNodesReachThem) {
 
 TEST(UniqueIds, SurviveEncodingAndDecoding) {
   for (const char* place : {"192.0.2.7:4711", "[2001:db8::7]:1"}) {
-    const UniqueId id{{1, 2, 3, 16}, parse_endpoint(place).value()};
+    const UniqueId id{{1, 2, 3, 16}, wire::parse_endpoint(place).value()};
     const auto back = unpack(pack(id)).value();
     EXPECT_EQ(back.secret, id.secret);
     EXPECT_EQ(back.place.text(), place);
@@ -133,7 +133,7 @@ std::vector<std::byte> as_bytes(const std::string& text) {
 
 TEST(Frames, AreAssembledFromSingleBytes) {
   const std::string text(1000, 'x');
-  const auto first = encode(FrameType::kGather, 7, as_bytes("head"), as_bytes(text));
+  const auto first = encode(UidFrame::kGather, 7, as_bytes("head"), as_bytes(text));
   const auto second = encode({std::errc::timed_out, "late"});
   std::vector<std::byte> stream(*first);
   stream.insert(stream.end(), second->begin(), second->end());
@@ -146,7 +146,7 @@ TEST(Frames, AreAssembledFromSingleBytes) {
     }
   }
   ASSERT_EQ(frames.size(), 2U);
-  EXPECT_EQ(frames[0].type, FrameType::kGather);
+  EXPECT_EQ(frames[0].type, UidFrame::kGather);
   EXPECT_EQ(frames[0].step, 7U);
   EXPECT_EQ(frames[0].text(4), text);
   EXPECT_EQ(frames[1].head<FailedHead>()->code, ETIMEDOUT);
@@ -156,7 +156,7 @@ TEST(Frames, AreAssembledFromSingleBytes) {
 TEST(Frames, MayArriveTogether) {
   std::vector<std::byte> stream;
   for (std::uint32_t step = 0; step < 100; ++step) {
-    const auto frame = encode(FrameType::kGather, step, {}, as_bytes(std::string(step, 'y')));
+    const auto frame = encode(UidFrame::kGather, step, {}, as_bytes(std::string(step, 'y')));
     stream.insert(stream.end(), frame->begin(), frame->end());
   }
   FrameReader reader(100);
@@ -169,8 +169,8 @@ TEST(Frames, MayArriveTogether) {
 
 TEST(Frames, AreRefusedIfInvalid) {
   const auto refusal = [](auto change) {
-    std::vector<std::byte> bytes = *encode(FrameType::kGather, 1, as_bytes(std::string(50, 'z')));
-    FrameHeader header{};
+    std::vector<std::byte> bytes = *encode(UidFrame::kGather, 1, as_bytes(std::string(50, 'z')));
+    wire::FrameHeader header{};
     std::memcpy(&header, bytes.data(), sizeof(header));
     change(header);
     std::memcpy(bytes.data(), &header, sizeof(header));
@@ -181,7 +181,7 @@ TEST(Frames, AreRefusedIfInvalid) {
   EXPECT_EQ(refusal([](auto&) {}), "went well");
   EXPECT_THAT(refusal([](auto& header) { header.magic = 0x20544547; }), HasSubstr("not a message of libshmem"));
   EXPECT_THAT(refusal([](auto& header) { header.version = 9; }),
-              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version " + std::to_string(kFrameVersion))));
+              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version " + std::to_string(wire::kFrameVersion))));
   EXPECT_THAT(refusal([](auto& header) { header.length = 51; }), HasSubstr("51 bytes, more than the 50"));
   EXPECT_THAT(refusal([](auto& header) { header.length = UINT32_MAX; }), HasSubstr("4294967295 bytes"));
 }
@@ -205,7 +205,7 @@ class Room : public ::testing::Test {
   }
   void gather(int rank, std::uint32_t step, const std::string& bytes) {
     const GatherHead head{10'000};
-    Frame frame{FrameType::kGather, step, {}};
+    Frame frame{UidFrame::kGather, step, {}};
     const auto start = std::as_bytes(std::span(&head, 1));
     frame.payload.assign(start.begin(), start.end());
     for (const char byte : bytes) {
@@ -215,10 +215,10 @@ class Room : public ::testing::Test {
   }
   void abort(int rank, const std::string& reason) {
     FrameReader reader(100);
-    reader.push(*encode(FrameType::kAbort, AbortHead{rank, 1}, reason));
+    reader.push(*encode(UidFrame::kAbort, AbortHead{rank, 1}, reason));
     state_.receive(rank, reader.next().value().value(), now_);
   }
-  void leave(int rank) { state_.receive(rank, {FrameType::kLeave, 0, {}}, now_); }
+  void leave(int rank) { state_.receive(rank, {UidFrame::kLeave, 0, {}}, now_); }
   /// The messages that were sent, each as "PE: type text".
   std::vector<std::string> sent() {
     std::vector<std::string> all;
@@ -226,14 +226,14 @@ class Room : public ::testing::Test {
       FrameReader reader(10'000);
       reader.push(*bytes);
       const Frame frame = reader.next().value().value();
-      const std::size_t head = frame.type == FrameType::kFailed    ? sizeof(FailedHead)
-                               : frame.type == FrameType::kAborted ? sizeof(AbortHead)
-                                                                   : 0;
-      std::string name = frame.type == FrameType::kAccepted   ? "accepted"
-                         : frame.type == FrameType::kWelcome  ? "welcome"
-                         : frame.type == FrameType::kGathered ? "gathered " + frame.text(0)
-                         : frame.type == FrameType::kAborted  ? "aborted " + frame.text(head)
-                                                              : "failed " + frame.text(head);
+      const std::size_t head = frame.type == UidFrame::kFailed    ? sizeof(FailedHead)
+                               : frame.type == UidFrame::kAborted ? sizeof(AbortHead)
+                                                                  : 0;
+      std::string name = frame.type == UidFrame::kAccepted   ? "accepted"
+                         : frame.type == UidFrame::kWelcome  ? "welcome"
+                         : frame.type == UidFrame::kGathered ? "gathered " + frame.text(0)
+                         : frame.type == UidFrame::kAborted  ? "aborted " + frame.text(head)
+                                                             : "failed " + frame.text(head);
       all.push_back(std::to_string(pe) + ": " + name);
     }
     return all;
@@ -373,7 +373,7 @@ TEST_F(Room, TakesSealedFramesWholeInTheirOrderAndFromTheOtherSideOnly) {
   std::array<std::vector<std::byte>, 2> sealed;
   Seals seals = pes;
   for (std::size_t i = 0; i < sealed.size(); ++i) {
-    const auto frame = encode(FrameType::kGather, static_cast<std::uint32_t>(i + 1), std::as_bytes(std::span("abc")));
+    const auto frame = encode(UidFrame::kGather, static_cast<std::uint32_t>(i + 1), std::as_bytes(std::span("abc")));
     const auto seal = encode(seals.next(*frame));
     sealed[i] = *frame;
     sealed[i].insert(sealed[i].end(), seal->begin(), seal->end());
@@ -392,7 +392,7 @@ TEST_F(Room, TakesSealedFramesWholeInTheirOrderAndFromTheOtherSideOnly) {
   EXPECT_THAT(frames_in(state_.seals(Prover::kPe, hello(1), state_.challenge(hello(1), {8})), sealed[0]), wrong)
       << "of another connection";
   EXPECT_THAT(frames_in(seals_of(Secret{9}, Prover::kPe, hello(1), challenge), sealed[0]), wrong);
-  for (std::size_t i = sizeof(FrameHeader) - 4; i < sealed[0].size(); ++i) {  // before that, it is no frame
+  for (std::size_t i = sizeof(wire::FrameHeader) - 4; i < sealed[0].size(); ++i) {  // before that, it is no frame
     auto changed = sealed[0];
     changed[i] ^= std::byte{1};
     EXPECT_THAT(frames_in(pes, changed), wrong) << i;
@@ -435,11 +435,11 @@ TEST_F(Room, OfOshrunStartsAgainWhenAllPesHaveLeft) {
     }
     EXPECT_TRUE(state.complete());
     EXPECT_TRUE(state.is_early(hello(0)));  // its kLeave may be behind
-    state.receive(0, {FrameType::kLeave, 0, {}}, now_);
+    state.receive(0, {UidFrame::kLeave, 0, {}}, now_);
     EXPECT_TRUE(state.is_early(hello(0)));
-    state.receive(1, {FrameType::kLeave, 0, {}}, now_);
+    state.receive(1, {UidFrame::kLeave, 0, {}}, now_);
     EXPECT_FALSE(state.start_again());
-    state.receive(2, {FrameType::kLeave, 0, {}}, now_);
+    state.receive(2, {UidFrame::kLeave, 0, {}}, now_);
     EXPECT_TRUE(state.start_again());
   }
   enter_all();

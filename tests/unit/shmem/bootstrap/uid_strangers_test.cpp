@@ -12,7 +12,6 @@
 #include <mutex>
 #include <vector>
 
-#include "shmem/bootstrap/strangers.hpp"
 #include "tests/unit/shmem/bootstrap/uid_job.hpp"
 #include "tests/unit/shmem/text_of.hpp"
 
@@ -51,15 +50,15 @@ TEST_P(UidStrangers, ThatSendDataDoNotBlockTheJob) {
   const base::UniqueFd half = knock();
   say(half, std::span(*hello(1, 3)).first(40));
   const base::UniqueFd huge = knock();
-  say(huge, *encode(FrameType::kHello, 0, std::vector<std::byte>(100'000)));
+  say(huge, *encode(UidFrame::kHello, 0, std::vector<std::byte>(100'000)));
   const base::UniqueFd wrong_start = knock();
-  say(wrong_start, *encode(FrameType::kLeave, 0, std::vector<std::byte>(sizeof(Hello))));
+  say(wrong_start, *encode(UidFrame::kLeave, 0, std::vector<std::byte>(sizeof(Hello))));
   const base::UniqueFd wrong_secret = knock();
   say(wrong_secret, *hello(1, 3));
-  say(wrong_secret, *encode(FrameType::kProof, 0, std::vector<std::byte>(sizeof(Proof))));
+  say(wrong_secret, *encode(UidFrame::kProof, 0, std::vector<std::byte>(sizeof(Proof))));
   const base::UniqueFd declines = knock();
   say(declines, *hello(1, 3));
-  say(declines, *encode(FrameType::kDecline, 0, {}));
+  say(declines, *encode(UidFrame::kDecline, 0, {}));
   { const base::UniqueFd gone = knock(); }
   expect_a_good_job();
   EXPECT_THAT(read_all(wrong_secret), HasSubstr("does not have the secret of that job"));
@@ -112,7 +111,7 @@ class Flood {
         continue;
       }
       if (says_) {
-        static_cast<void>(send_all(socket.get(), *says_, Clock::now() + kJoinLimit));
+        static_cast<void>(wire::send_all(socket.get(), *says_, Clock::now() + kJoinLimit));
       }
       connections.push_back(std::move(socket));
       // In bursts: where other processes compute, to hear of each drop takes a time slice.
@@ -177,7 +176,7 @@ TEST_P(UidStrangers, AFloodDoesNotDropAPeThatIsSlowToProveItself) {
           continue;  // a PE has 5 s, which were too few on this machine now
         }
         const Proof proof = prove(id_.secret, Prover::kPe, hello_of(1, 2), *challenge);
-        say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
+        say(socket, *encode(UidFrame::kProof, 0, std::as_bytes(std::span(&proof, 1))));
         // Until PE 0 has left, and the server with it.
         return read_all(socket).empty() ? "the PE was dropped" : "";
       }
@@ -252,17 +251,6 @@ TEST_P(UidStrangers, ThatComeAtOnceDoNotTakeAllDescriptors) {
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
   EXPECT_LE(most, before + kMostAtATime);
-}
-
-TEST(StrangersInAFlood, TheOldestOfTheLargestGroupGivesWay) {
-  const auto one = parse_endpoint("127.0.0.1:1").value();
-  const auto same_address = parse_endpoint("127.0.0.1:2").value();
-  const auto other = parse_endpoint("127.0.0.2:1").value();
-  const auto six = parse_endpoint("[::1]:1").value();
-  EXPECT_EQ(place_to_free(std::vector<Stranger>{{&one, true}}), 0U);
-  EXPECT_EQ(place_to_free(std::vector<Stranger>{{&one, true}, {&one, false}, {&same_address, false}}), 1U);
-  EXPECT_EQ(place_to_free(std::vector<Stranger>{{&one, false}, {&other, false}, {&six, false}, {&other, false}}), 1U);
-  EXPECT_EQ(place_to_free(std::vector<Stranger>{{&one, false}, {&six, true}, {&one, true}, {&six, true}}), 1U);
 }
 
 }  // namespace

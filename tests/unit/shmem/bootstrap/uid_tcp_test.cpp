@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "shmem/bootstrap/tcp.hpp"
-#include "shmem/bootstrap/uid_socket.hpp"
 #include "tests/support/relay.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/bootstrap/uid_job.hpp"
@@ -108,7 +107,7 @@ TEST_P(Trouble, APeThatDoesNotReadDoesNotBlockTheOthers) {
         while (done < static_cast<int>(step) - 1) {
           std::this_thread::sleep_for(milliseconds(1));
         }
-        const FrameBytes frame = encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), bytes);
+        const FrameBytes frame = encode(UidFrame::kGather, step, std::as_bytes(std::span(&head, 1)), bytes);
         say(deaf, *frame);
         say(deaf, *encode(seals->next(*frame)));
       }
@@ -143,7 +142,7 @@ void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
   pollfd guest{door.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&guest, 1, 60'000), 1);
   const base::UniqueFd near(::accept(door.get(), nullptr, nullptr));
-  const base::UniqueFd far = connect_to(target, Clock::now() + kJoinLimit).value();
+  const base::UniqueFd far = wire::connect_to(target, Clock::now() + kJoinLimit).value();
   const std::array<std::pair<int, int>, 2> ways{{{near.get(), far.get()}, {far.get(), near.get()}}};
   std::array<bool, 2> open{true, true};
   std::size_t piece = 1;
@@ -161,16 +160,16 @@ void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
       if (got <= 0) {
         ::shutdown(ways[way].second, SHUT_WR);
       } else {
-        static_cast<void>(send_all(ways[way].second, std::span(buffer).first(static_cast<std::size_t>(got)),
-                                   Clock::now() + kJoinLimit));
+        static_cast<void>(wire::send_all(ways[way].second, std::span(buffer).first(static_cast<std::size_t>(got)),
+                                         Clock::now() + kJoinLimit));
       }
     }
   }
 }
 
 TEST_P(Trouble, AssemblesAnswersThatComeInSmallPieces) {
-  Endpoint middle = parse_endpoint("127.0.0.1:0").value();
-  const base::UniqueFd door = listen_at(middle).value();
+  Endpoint middle = wire::parse_endpoint("127.0.0.1:0").value();
+  const base::UniqueFd door = wire::listen_at(middle).value();
   std::thread proxy([&] { hand_on_slowly(door, id_.place); });
   const UniqueId detour{id_.secret, middle};
   const auto texts = in_threads(3, [&](int pe) {
@@ -293,7 +292,7 @@ std::string squat(const base::UniqueFd& port, std::span<const std::byte> answer)
     }
     got.append(buffer.data(), static_cast<std::size_t>(bytes));
     if (!answered) {
-      static_cast<void>(send_all(victim.get(), answer, Clock::now() + kJoinLimit));
+      static_cast<void>(wire::send_all(victim.get(), answer, Clock::now() + kJoinLimit));
       answered = true;
     }
   }
@@ -302,24 +301,24 @@ std::string squat(const base::UniqueFd& port, std::span<const std::byte> answer)
 TEST_P(Trouble, AFalseServerLearnsNothingThatTheJobAccepts) {
   const std::string secret(reinterpret_cast<const char*>(id_.secret.data()), id_.secret.size());
   const std::int32_t pe = 0;
-  const FrameBytes accepted = encode(FrameType::kAccepted, 0, std::as_bytes(std::span(&pe, 1)));
-  const FrameBytes ended = encode(FrameType::kAborted, AbortHead{0, 77}, "the false server's word");
+  const FrameBytes accepted = encode(UidFrame::kAccepted, 0, std::as_bytes(std::span(&pe, 1)));
+  const FrameBytes ended = encode(UidFrame::kAborted, AbortHead{0, 77}, "the false server's word");
   const FrameBytes failed = encode(Error{std::errc::io_error, "the false server's word"});
-  const FrameBytes guess = encode(FrameType::kChallenge, 0, std::vector<std::byte>(sizeof(Challenge)));
+  const FrameBytes guess = encode(UidFrame::kChallenge, 0, std::vector<std::byte>(sizeof(Challenge)));
   // The true server's answer to the first message of another PE.
   Challenge of_another{.nonce = {5}, .size = 3, .server = 0, .proof = {}};
   of_another.proof = prove(id_.secret, Prover::kServer, hello_of(1, 3), of_another);
-  const FrameBytes replay = encode(FrameType::kChallenge, 0, std::as_bytes(std::span(&of_another, 1)));
+  const FrameBytes replay = encode(UidFrame::kChallenge, 0, std::as_bytes(std::span(&of_another, 1)));
   std::string heard;
   for (const FrameBytes& answer : {accepted, ended, failed, guess, replay}) {
-    Endpoint taken = parse_endpoint("127.0.0.1:0").value();
-    const base::UniqueFd port = listen_at(taken).value();
+    Endpoint taken = wire::parse_endpoint("127.0.0.1:0").value();
+    const base::UniqueFd port = wire::listen_at(taken).value();
     std::thread squatter([&] { heard = squat(port, *answer); });
     const auto joined = TcpBootstrap::join({id_.secret, taken}, place(1, 3, seconds(5)));
     squatter.join();
     EXPECT_THAT(text_of(joined), AllOf(HasSubstr("at " + taken.text()), HasSubstr("not of this job")));
     EXPECT_THAT(text_of(joined), Not(HasSubstr("false server's word")));
-    EXPECT_GT(heard.size(), sizeof(FrameHeader));
+    EXPECT_GT(heard.size(), sizeof(wire::FrameHeader));
     EXPECT_EQ(heard.find(secret), std::string::npos) << "the secret was sent";
   }
   const base::UniqueFd replayed = knock();
@@ -362,7 +361,7 @@ std::string gather_through(std::optional<test_support::Relay::Change> change, bo
 TEST(UidRelay, AProgramBetweenAPeAndTheServerCanOnlyPassOnWhatTheySay) {
   bool was_changed = false;
   EXPECT_EQ(gather_through(std::nullopt, was_changed), "");
-  constexpr std::size_t kHeader = sizeof(FrameHeader);
+  constexpr std::size_t kHeader = sizeof(wire::FrameHeader);
   constexpr std::size_t kBytesToServer = kHeader + sizeof(Hello) + kHeader + sizeof(Proof);
   constexpr std::size_t kBytesToPe = kHeader + sizeof(Challenge) + kHeader + sizeof(std::int32_t) + sizeof(Seal);
   // The random numbers, the proofs, and the first sealed frames, with their seals.

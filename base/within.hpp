@@ -10,11 +10,9 @@
 #include <utility>
 
 #include "base/helper_thread.hpp"
-#include "shmem/result.hpp"
+#include "base/result.hpp"
 
-namespace shmem {
-
-using base::HelperThread;
+namespace base {
 
 /// What `call` returns, or nothing if it has not returned within `limit` or before `stop()` holds. `call` runs in its
 /// own thread, which is then detached, so `call` owns everything it uses.
@@ -42,4 +40,4 @@ Result<std::optional<std::invoke_result_t<Call>>> within(std::chrono::millisecon
   return within(limit, std::move(call), [] { return false; });
 }
 
-}  // namespace shmem
+}  // namespace base

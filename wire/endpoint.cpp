@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/bootstrap/uid_socket.hpp"
+#include "wire/endpoint.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,9 +14,13 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
-namespace shmem {
+namespace wire {
+
+using base::fail;
+using base::fail_errno;
 
 namespace {
 
@@ -66,36 +68,6 @@ Result<Endpoint> look_up(const std::string& host) {
     }
   }
   return fail(std::errc::invalid_argument, fmt::format("the host \"{}\" has no IPv4 or IPv6 address", host));
-}
-
-bool is_of_guests(const std::string& interface) {
-  constexpr std::array<std::string_view, 6> kPrefixes{"docker", "veth", "br-", "virbr", "tun", "tap"};
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](std::string_view prefix) { return interface.rfind(prefix, 0) == 0; });
-}
-
-/// Lower is better; nothing: unusable.
-std::optional<int> preference(const InterfaceAddress& one, const std::optional<InterfaceChoice>& choice) {
-  if (!one.up || one.address.link_local()) {
-    return std::nullopt;
-  }
-  const int family = one.address.family() == AF_INET ? 0 : 1;
-  if (choice) {
-    const bool wanted = choice->family == AF_UNSPEC || choice->family == one.address.family();
-    return one.name == choice->name && wanted ? std::optional(family) : std::nullopt;
-  }
-  if (one.loopback) {
-    return 2 + family;
-  }
-  return is_of_guests(one.name) ? std::nullopt : std::optional(family);
-}
-
-std::string choice_text(const InterfaceChoice& choice) {
-  std::string text = "SHMEM_UID_SOCK_IFNAME=" + choice.name;
-  if (choice.family != AF_UNSPEC) {
-    text += choice.family == AF_INET ? ":inet4" : ":inet6";
-  }
-  return text;
 }
 
 }  // namespace
@@ -190,74 +162,6 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   return endpoint;
 }
 
-Result<InterfaceChoice> parse_interface(const std::string& text) {
-  const auto colon = text.find(':');
-  InterfaceChoice choice{text.substr(0, colon)};
-  const std::string family = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if (family == "inet4") {
-    choice.family = AF_INET;
-  }
-  if (family == "inet6") {
-    choice.family = AF_INET6;
-  }
-  if (choice.name.empty() || (colon != std::string::npos && choice.family == AF_UNSPEC)) {
-    return fail(
-        std::errc::invalid_argument,
-        fmt::format("shmem: SHMEM_UID_SOCK_IFNAME={} is not the name of an interface, optionally followed by :inet4 "
-                    "or :inet6",
-                    text));
-  }
-  return choice;
-}
-
-Result<std::vector<InterfaceAddress>> interface_addresses() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) {
-    return fail_errno(errno, "shmem: cannot list this host's network interfaces");
-  }
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  std::vector<InterfaceAddress> all;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr) {
-      continue;
-    }
-    if (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6) {
-      continue;
-    }
-    all.push_back({one->ifa_name, Endpoint::of(one->ifa_addr), (one->ifa_flags & IFF_UP) != 0,
-                   (one->ifa_flags & IFF_LOOPBACK) != 0});
-  }
-  return all;
-}
-
-std::string interfaces_text(const std::vector<InterfaceAddress>& all) {
-  std::string text;
-  for (const InterfaceAddress& one : all) {
-    text += (text.empty() ? "" : ", ") + one.name + " " + one.address.address_text() + (one.up ? "" : " (down)");
-  }
-  return text.empty() ? "none" : text;
-}
-
-Result<Endpoint> choose_address(const std::vector<InterfaceAddress>& all,
-                                const std::optional<InterfaceChoice>& choice) {
-  const InterfaceAddress* best = nullptr;
-  for (const InterfaceAddress& one : all) {
-    const auto mine = preference(one, choice);
-    if (mine && (best == nullptr || *mine < *preference(*best, choice))) {
-      best = &one;
-    }
-  }
-  if (best == nullptr) {
-    return fail(std::errc::address_not_available,
-                fmt::format("shmem: {}; this host's are: {}; set SHMEM_UID_SOCK_IFNAME to one of them, or "
-                            "SHMEM_UID_SESSION_ID to ip:port",
-                            choice ? choice_text(*choice) + ": that interface has no address that can be used here"
-                                   : "no network interface has an address that can be used",
-                            interfaces_text(all)));
-  }
-  return best->address;
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -322,6 +226,9 @@ Result<base::UniqueFd> listen_at(Endpoint& where) {
   if (where.port() != 0) {
     set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   }
+  if (where.family() == AF_INET6) {
+    set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  }
   if (::bind(socket.get(), where.get(), where.size) != 0) {
     return fail_errno(errno, cannot_listen(where, "bind"));
   }
@@ -374,4 +281,4 @@ Result<void> send_all(int socket, std::span<const std::byte> bytes, Clock::time_
   return {};
 }
 
-}  // namespace shmem
+}  // namespace wire

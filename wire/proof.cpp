@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/bootstrap/uid_proof.hpp"
+#include "wire/proof.hpp"
 
 #include <fmt/format.h>
 #include <sodium/core.h>
@@ -11,7 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace shmem {
+namespace wire {
+
+using base::fail;
+using base::fail_errno;
 
 namespace {
 
@@ -45,14 +48,9 @@ class Mac {
 
 }  // namespace
 
-Proof prove(const Secret& secret, Prover prover, const Hello& hello, const Challenge& challenge) {
+Proof authenticate(const Secret& secret, std::span<const std::uint8_t> message) {
   Mac mac(secret);
-  mac.add("libshmem: start of a job");
-  mac.add_object(prover);
-  mac.add_object(hello);
-  mac.add_object(challenge.nonce);
-  mac.add_object(challenge.size);
-  mac.add_object(challenge.server);
+  mac.add(message);
   return mac.take();
 }
 
@@ -69,11 +67,6 @@ Seal Seals::next(std::span<const std::byte> frame) {
   mac.add_object(frames_++);
   mac.add({reinterpret_cast<const std::uint8_t*>(frame.data()), frame.size()});
   return mac.take();
-}
-
-Seals seals_of(const Secret& secret, Prover side, const Hello& hello, const Challenge& challenge) {
-  return {secret, side == Prover::kServer ? "libshmem: frames of a job's server" : "libshmem: frames of a PE",
-          prove(secret, side, hello, challenge)};
 }
 
 bool same(const Proof& one, const Proof& other) {
@@ -110,4 +103,4 @@ Result<void> fill_randomly(std::span<std::uint8_t> bytes, const char* purpose) {
   return {};
 }
 
-}  // namespace shmem
+}  // namespace wire

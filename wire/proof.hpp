@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a PE and the job's server prove to each other that they know the job's secret, which neither of them sends:
-// HMAC-SHA-256 over random numbers of both sides. Seals then show that each later frame is the other side's.
+// How two sides prove to each other that they know a secret, which neither of them sends: HMAC-SHA-256 over random
+// numbers of both sides. Seals then show that each later frame is the other side's.
 #pragma once
 
 #include <array>
@@ -10,42 +10,21 @@
 #include <string>
 #include <string_view>
 
-#include "shmem/result.hpp"
+#include "base/result.hpp"
 
-namespace shmem {
+namespace wire {
 
-/// Known to the PEs of one job only. Never printed, never sent.
+using base::Result;
+
+/// Known to the PEs of one job, or the members of one exchange, only. Never printed, never sent.
 using Secret = std::array<std::uint8_t, 16>;
 /// A random number that is used once, so that no proof is valid twice.
 using Nonce = std::array<std::uint8_t, 32>;
 using Proof = std::array<std::uint8_t, 32>;
 
-/// The first message of a PE.
-struct Hello {
-  Nonce nonce;
-  std::int32_t rank;
-  std::int32_t size;
-  std::int32_t process;
-  std::uint32_t limit;  // how long this PE waits in a step, in ms
-  std::array<char, 64> host;
-};
-static_assert(sizeof(Hello) == 112);
-
-/// The server's answer. The server proves itself first: a PE sends its proof to no other program.
-struct Challenge {
-  Nonce nonce;
-  std::int32_t size;    // of the server's job
-  std::int32_t server;  // the PE whose process the server is
-  Proof proof;
-};
-static_assert(sizeof(Challenge) == 72);
-
-/// A side's proof is of no use to the other side.
-enum class Prover : std::uint8_t { kServer = 1, kPe = 2 };
-
-/// The proof of `prover` for this exchange, which includes all of `hello` and all of `challenge` but its proof.
-Proof prove(const Secret& secret, Prover prover, const Hello& hello, const Challenge& challenge);
-/// The proof that its maker knows the secret, for any other protocol: `purpose` tells protocols, and sides, apart.
+/// Of a message that says for which protocol, and which side, it is.
+Proof authenticate(const Secret& secret, std::span<const std::uint8_t> message);
+/// The proof that its maker knows the secret: `purpose` tells protocols, and sides, apart.
 Proof sign(const Secret& secret, std::string_view purpose, std::span<const std::uint8_t> message);
 
 /// Shows that a frame is from the other side of a connection, whole, and in its turn: a program that passes frames on
@@ -64,9 +43,6 @@ class Seals {
   Proof key_;
   std::uint64_t frames_ = 0;
 };
-/// Those of this side's frames after the proofs.
-Seals seals_of(const Secret& secret, Prover side, const Hello& hello, const Challenge& challenge);
-
 /// Compares in constant time, so that the time does not tell how many bytes were right.
 bool same(const Proof& one, const Proof& other);
 
@@ -80,4 +56,4 @@ Secret derive_from_public(const std::string& key, const std::string& job);
 /// From the kernel's generator. `purpose` is for the Error: "a unique id".
 Result<void> fill_randomly(std::span<std::uint8_t> bytes, const char* purpose);
 
-}  // namespace shmem
+}  // namespace wire

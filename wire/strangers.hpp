@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <span>
 
-#include "shmem/bootstrap/uid_socket.hpp"
+#include "wire/endpoint.hpp"
 
-namespace shmem {
+namespace wire {
 
 struct Stranger {
   const Endpoint* from;
@@ -19,4 +19,4 @@ struct Stranger {
 /// and others have the time to prove themselves. REQUIRES: there is one.
 std::size_t place_to_free(std::span<const Stranger> strangers);
 
-}  // namespace shmem
+}  // namespace wire

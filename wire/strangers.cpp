@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/bootstrap/strangers.hpp"
+#include "wire/strangers.hpp"
 
 #include <netinet/in.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-namespace shmem {
+namespace wire {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::size_t place_to_free(std::span<const Stranger> strangers) {
   return largest.oldest;
 }
 
-}  // namespace shmem
+}  // namespace wire
