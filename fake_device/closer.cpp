@@ -14,6 +14,7 @@
 #include <iterator>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "uapi/gba_regs.h"
 
@@ -28,19 +29,17 @@ constexpr std::size_t kOwn = std::size_t{3} * GBA_MAX_MEMBERS + kReserve;
 // A thread that has closed everything looks again after this time, so that what comes one by one wakes it once in this
 // time and not each time.
 constexpr auto kNap = std::chrono::milliseconds(1);
-// A close that takes longer occupies its thread: another thread goes on.
-constexpr auto kLong = std::chrono::milliseconds(10);
-// Items of one user that a thread takes at once. If closing one of them takes long, the others wait for it.
+// And it ends if nothing has come for this time.
+constexpr auto kIdle = std::chrono::seconds(10);
+// Items that a thread takes at once.
 constexpr std::size_t kBatch = 16;
-/// So does one during which as many of the same user are added: a user whose files cannot be closed must be known, by
-/// the threads that it occupies (Closer::stuck), before they fill its part of the room. With enough room they are as
-/// many as one message has: a client that sends whole messages of them wakes no thread each time.
-std::size_t many_of(std::size_t room) {
-  return std::clamp<std::size_t>(room / Closer::kMostOfOne, 1, Closer::kMostAtOnce);
-}
+// Closing a batch that takes longer is not the scheduler's doing.
+constexpr auto kLong = std::chrono::milliseconds(250);
+// The most that a socket which lingers holds up those behind it.
+constexpr auto kMostLinger = std::chrono::milliseconds(50);
 
-/// Sends the thread that made it a signal every second while it is armed. A signal ends the waiting for sockets that
-/// linger: they go on in the kernel without the thread.
+/// Sends the thread that made it a signal at each kMostLinger while it is armed. A signal ends the waiting for sockets
+/// that linger: they go on in the kernel without the thread.
 class Interrupter {
  public:
   Interrupter() {
@@ -78,8 +77,8 @@ class Interrupter {
 
   void set(bool armed) {
     if (there_ && armed != armed_) {
-      const itimerspec each{.it_interval = {.tv_sec = armed ? 1 : 0, .tv_nsec = 0},
-                            .it_value = {.tv_sec = armed ? 1 : 0, .tv_nsec = 0}};
+      const timespec time{.tv_sec = 0, .tv_nsec = armed ? std::chrono::nanoseconds(kMostLinger).count() : 0};
+      const itimerspec each{.it_interval = time, .it_value = time};
       ::timer_settime(timer_, 0, &each, nullptr);
       armed_ = armed;
     }
@@ -98,82 +97,43 @@ struct Closer::State {
     FdUser& user = *item.account->user;
     return item.is_connection ? user.connections : user.files;
   }
-  /// Makes the lane ready if it may be.
-  void offer(ClosingLane& lane) {
-    if (!lane.place.empty() && !lane.queue.empty() && lane.busy < kMostOfOne) {
-      ready.splice(ready.end(), lane.place);
-    }
-  }
-  /// Returns what is to be notified, if anything.
-  [[nodiscard]] std::condition_variable* add(std::list<ClosingItem>& item) {
-    ClosingLane& lane = lane_of(item.front());
-    item.front().account->waiting += item.front().fd ? 1 : 0;
-    lane.queue.splice(lane.queue.end(), item);
-    ++lane.behind;
-    ++waiting;
-    ++added;
-    offer(lane);
-    if (ready.empty()) {
-      return nullptr;
-    }
-    if (napping) {
-      return added >= kMostAtOnce ? &rest : nullptr;
-    }
-    return !watched || lane.behind % many == 0 ? &more : nullptr;
-  }
-  /// Whether a thread that has nothing to do has to take the next item.
-  [[nodiscard]] bool short_of_threads() const {
-    if (ready.empty() || napping) {
-      return false;
-    }
-    const ClosingLane& next = *ready.front();
-    return working == 0 || next.behind >= many * next.busy || std::chrono::steady_clock::now() - last_taken >= kLong;
-  }
-  /// Returns when the calling thread has to take an item, or to end. While items wait for a thread that is at work, one
-  /// of those that have nothing to do looks whether it is occupied for long.
-  void wait_for_work(std::unique_lock<std::mutex>& lock) {
-    while (!stop && !short_of_threads()) {
-      if (ready.empty() || watched) {
-        more.wait(lock);
-      } else {
-        watched = true;
-        more.wait_for(lock, kLong);
-        watched = false;
-      }
-    }
-  }
-  /// Waits a little for more after everything was closed. False: there is nothing to do.
-  bool nap(std::unique_lock<std::mutex>& lock) {
-    if (ready.empty() && !napping) {
-      napping = true;
-      added = 0;
-      rest.wait_for(lock, kNap, [this] { return stop || added >= kMostAtOnce; });
-      napping = false;
-    }
-    return !ready.empty();
-  }
-  /// The next items of one lane, another one than the last time if there is another. REQUIRES: a lane is ready.
-  std::list<ClosingItem> take() {
+  /// The next items.
+  std::list<ClosingItem> take(ClosingLane& lane) {
     std::list<ClosingItem> items;
-    ClosingLane& lane = *ready.front();
     const std::size_t count = std::min(lane.queue.size(), kBatch);
     items.splice(items.begin(), lane.queue, lane.queue.begin(),
                  std::next(lane.queue.begin(), static_cast<long>(count)));
-    lane.place.splice(lane.place.begin(), ready, ready.begin());
-    ++lane.busy;
+    lane.closing_since = std::chrono::steady_clock::now();
     ++busy;
     waiting -= count;
-    last_taken = std::chrono::steady_clock::now();
-    offer(lane);
     return items;
   }
-  void closed(const ClosingItem& item) {
-    ClosingLane& lane = lane_of(item);
-    --lane.busy;
+  void closed(ClosingLane& lane) {
+    lane.closing_since = std::chrono::steady_clock::time_point{};
     lane.behind = 0;
     --busy;
-    offer(lane);
     less.notify_all();
+  }
+  /// Closes what is in the lane.
+  void empty(ClosingLane& lane, Interrupter& interrupter, std::unique_lock<std::mutex>& lock) {
+    interrupter.arm();
+    while (!lane.queue.empty()) {
+      std::list<ClosingItem> items = take(lane);
+      lock.unlock();
+      for (ClosingItem& item : items) {
+        if (item.fd) {
+          close(item.fd.release());
+          --item.account->waiting;
+          --item.account->open;
+          --item.account->user->open;
+          --open;
+        }
+        item.mapping = base::Mapping();
+      }
+      lock.lock();
+      closed(lane);
+    }
+    interrupter.disarm();
   }
 
   State(std::size_t files, Close how)
@@ -181,29 +141,21 @@ struct Closer::State {
         end(limit + std::min(kReserve, (files - limit) / 2)),
         share(limit - limit / 4),
         room(limit / 4),
-        many(many_of(room)),
         close(how) {}
 
   const std::size_t limit;
   const std::size_t end;
   const std::size_t share;  // of one user
   const std::size_t room;   // for the files of one user that cannot be closed
-  const std::size_t many;
   const Close close;
   std::atomic<std::size_t> open = 0;
   std::mutex mutex;
-  std::condition_variable more;
-  std::condition_variable rest;
+  std::condition_variable more;    // in a lane whose thread sleeps
+  std::condition_variable others;  // a lane has got no thread
   std::condition_variable less;
-  std::list<ClosingLane*> ready;  // those that wait and do not occupy too many threads
-  std::size_t waiting = 0;        // in all lanes
-  std::size_t busy = 0;
-  std::size_t added = 0;  // since the last nap began
-  std::chrono::steady_clock::time_point last_taken;
-  unsigned threads = 0;
-  unsigned working = 0;  // threads that close, or wait a little for more; the others are idle
-  bool napping = false;  // one of those that work waits
-  bool watched = false;  // one of those that are idle looks whether those that work are occupied
+  std::list<ClosingLane*> without_thread;
+  std::size_t waiting = 0;  // in all lanes
+  std::size_t busy = 0;     // lanes of which some are being closed
   bool stop = false;
 };
 
@@ -212,22 +164,38 @@ std::size_t Closer::open_file_limit() {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-// A socket that is told not to linger does not occupy the thread. One that lies unread in this one does, for a second.
+// A socket that is told not to linger does not occupy the thread. One that lies unread in this one does, for
+// kMostLinger.
 void Closer::close_one(int fd) {
   const linger no{};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &no, sizeof no);
   ::close(fd);
 }
 
+namespace {
+
+/// False: there is no thread, or no memory for one.
+template <typename Body>
+bool start_thread(Body body) {
+  try {
+    std::thread(std::move(body)).detach();
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 Closer::Closer(std::size_t files, Close close) : state_(std::make_shared<State>(files, close)) {
-  add_thread(state_);
+  start_thread([state = state_] { work_for_others(state); });
 }
 
 Closer::~Closer() {
   const std::lock_guard lock(state_->mutex);
   state_->stop = true;
   state_->more.notify_all();
-  state_->rest.notify_all();
+  state_->others.notify_all();
 }
 
 bool Closer::full(const FdUser& user) const {
@@ -243,7 +211,9 @@ bool Closer::exhausted() const {
 }
 
 bool Closer::stuck(const FdUser& user) const {
-  return user.files.behind > state_->room && user.files.busy >= kMostOfOne;
+  const auto since = user.files.closing_since.load();
+  return user.files.behind > state_->room && since != std::chrono::steady_clock::time_point{} &&
+         std::chrono::steady_clock::now() - since >= kLong;
 }
 
 bool Closer::done(unsigned milliseconds) const {
@@ -252,56 +222,54 @@ bool Closer::done(unsigned milliseconds) const {
                                [this] { return state_->waiting == 0 && state_->busy == 0; });
 }
 
-// REQUIRES: no other thread uses the state, or its mutex is held. Where a thread cannot be had the others have to do.
-void Closer::add_thread(const std::shared_ptr<State>& state) {
-  ++state->threads;
-  try {
-    std::thread(work, state).detach();
-  } catch (const std::exception&) {  // no thread, or no memory for one
-    --state->threads;
-  }
-}
-
-void Closer::work(const std::shared_ptr<State>& state) {
+// `user` keeps the lane.
+void Closer::work(const std::shared_ptr<State>& state, const std::shared_ptr<FdUser>& /*user*/, ClosingLane& lane) {
   Interrupter interrupter;
   std::unique_lock lock(state->mutex);
-  while (true) {
-    state->wait_for_work(lock);
-    if (state->ready.empty()) {
+  do {
+    state->empty(lane, interrupter, lock);
+    lock.unlock();
+    std::this_thread::sleep_for(kNap);
+    lock.lock();
+    lane.sleeps = lane.queue.empty();
+    state->more.wait_for(lock, kIdle, [&] { return state->stop || !lane.queue.empty(); });
+    lane.sleeps = false;
+  } while (!lane.queue.empty());
+  lane.served = false;
+}
+
+// One lane after another.
+void Closer::work_for_others(const std::shared_ptr<State>& state) {
+  Interrupter interrupter;
+  std::unique_lock lock(state->mutex);
+  for (;;) {
+    state->others.wait(lock, [&] { return state->stop || !state->without_thread.empty(); });
+    if (state->without_thread.empty()) {
       return;
     }
-    ++state->working;
-    if (state->working == state->threads && state->threads < kMostThreads) {
-      add_thread(state);  // in case that this one will be occupied for long
-    }
-    interrupter.arm();
-    do {
-      close_next(*state, lock);
-    } while (!state->ready.empty() || state->nap(lock));
-    interrupter.disarm();
-    --state->working;
+    ClosingLane& lane = *state->without_thread.front();
+    const std::shared_ptr<FdUser> user = lane.queue.front().account->user;
+    lane.place.splice(lane.place.begin(), state->without_thread, state->without_thread.begin());
+    state->empty(lane, interrupter, lock);
+    lane.served = false;
   }
 }
 
-// REQUIRES: a lane is ready.
-void Closer::close_next(State& state, std::unique_lock<std::mutex>& lock) {
-  std::list<ClosingItem> items = state.take();
-  if (!state.ready.empty() && !state.watched) {
-    state.more.notify_one();
+void Closer::add(const std::shared_ptr<State>& state, std::list<ClosingItem>& item) {
+  const std::lock_guard lock(state->mutex);
+  ClosingLane& lane = State::lane_of(item.front());
+  const std::shared_ptr<FdUser> user = item.front().account->user;
+  item.front().account->waiting += item.front().fd ? 1 : 0;
+  lane.queue.splice(lane.queue.end(), item);
+  ++lane.behind;
+  ++state->waiting;
+  if (std::exchange(lane.sleeps, false)) {
+    state->more.notify_all();
   }
-  lock.unlock();
-  for (ClosingItem& item : items) {
-    if (item.fd) {
-      state.close(item.fd.release());
-      --item.account->waiting;
-      --item.account->open;
-      --item.account->user->open;
-      --state.open;
-    }
-    item.mapping = base::Mapping();
+  if (!std::exchange(lane.served, true) && !start_thread([state, user, &lane] { work(state, user, lane); })) {
+    state->without_thread.splice(state->without_thread.end(), lane.place);
+    state->others.notify_one();
   }
-  lock.lock();
-  state.closed(items.front());
 }
 
 Given::Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd, bool is_connection)
@@ -328,12 +296,7 @@ Given& Given::operator=(Given&& other) noexcept {
 
 Given::~Given() {
   if (!item_.empty()) {
-    std::unique_lock lock(state_->mutex);
-    std::condition_variable* waiting = state_->add(item_);
-    lock.unlock();
-    if (waiting != nullptr) {
-      waiting->notify_one();
-    }
+    Closer::add(state_, item_);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -24,13 +25,15 @@ struct ClosingItem {
   bool is_connection = false;
 };
 
-/// What waits to be closed, of one kind and one user. Belongs to the closer, whose mutex guards what is not atomic.
+/// What waits to be closed, of one kind and one user, for which it has a thread. Belongs to the closer, whose mutex
+/// guards what is not atomic.
 struct ClosingLane {
   std::list<ClosingItem> queue;
-  std::list<ClosingLane*> place{
-      this};                       // one element, here or among the closer's ready lanes: moving it needs no memory
-  std::atomic<unsigned> busy = 0;  // threads that close something of it
-  std::atomic<std::size_t> behind = 0;  // so many were added since one was closed
+  std::list<ClosingLane*> place{this};  // one element, here or among those without a thread: moving needs no memory
+  bool served = false;                  // has a thread, or is among those without one
+  bool sleeps = false;                  // its thread waits for more
+  std::atomic<std::size_t> behind = 0;  // so many were added since some were closed
+  std::atomic<std::chrono::steady_clock::time_point> closing_since{};  // 0: nothing is being closed
 };
 
 /// The clients of one user.
@@ -48,19 +51,14 @@ struct FdAccount {
   std::atomic<std::size_t> waiting = 0;  // of these, to be closed
 };
 
-/// Closes descriptors and unmaps memory on threads of its own. Closing waits for as long as the client likes if it gave
-/// a socket that lingers, or a file of a file system that it serves itself (FUSE); the last unmapping of a large file
-/// frees all of its pages. A close that takes long occupies one thread, and the others go on, but only some can be
-/// occupied by one user. The wait for a lingering socket ends within a second. What is handed
-/// over one by one is closed by one thread, some at a time. Any thread may use it. Takes the first
-/// real-time signal of the process.
+/// Closes descriptors and unmaps memory on a thread for the files of each user, and one for its connections. Closing
+/// waits for as long as the client likes if it gave a file of a file system that it serves itself (FUSE); the last
+/// unmapping of a large file frees all of its pages. Others of that user wait meanwhile, those of other users do not.
+/// The wait for a socket that lingers is cut short. Any thread may use it. Takes the first real-time signal of the
+/// process.
 class Closer {
  public:
   using Close = void (*)(int fd);
-  /// The most threads that one lane may occupy.
-  static constexpr unsigned kMostOfOne = 16;
-  /// The most threads that may be occupied at once; then everything waits for the first of them.
-  static constexpr unsigned kMostThreads = 16 * kMostOfOne;
   /// The most descriptors that the kernel passes at once.
   static constexpr std::size_t kMostAtOnce = 253;
 
@@ -75,11 +73,11 @@ class Closer {
   /// No more descriptors are to be kept, of this user: a quarter of the room is left to others.
   [[nodiscard]] bool full(const FdUser& user) const;
   /// None are to be received of this user, not even to be closed: it has half of what full() leaves to others, too.
-  /// Threads that start late under load find all of them open.
+  /// A thread that gets a processor late finds all of them open.
   [[nodiscard]] bool overfull(const FdUser& user) const;
   /// There might be no room to receive any: the kernel would close them on the spot.
   [[nodiscard]] bool exhausted() const;
-  /// Files of this user wait, a large part of all that can be open, and none of them can be closed.
+  /// Files of this user wait, a large part of all that can be open, and one of them cannot be closed.
   [[nodiscard]] bool stuck(const FdUser& user) const;
   /// Whether all that was handed over is closed, waiting up to `milliseconds` for it.
   [[nodiscard]] bool done(unsigned milliseconds) const;
@@ -90,9 +88,9 @@ class Closer {
  private:
   friend class Given;
   struct State;
-  static void work(const std::shared_ptr<State>& state);
-  static void add_thread(const std::shared_ptr<State>& state);
-  static void close_next(State& state, std::unique_lock<std::mutex>& lock);
+  static void work(const std::shared_ptr<State>& state, const std::shared_ptr<FdUser>& user, ClosingLane& lane);
+  static void add(const std::shared_ptr<State>& state, std::list<ClosingItem>& item);
+  static void work_for_others(const std::shared_ptr<State>& state);
 
   const std::shared_ptr<State> state_;
 };

@@ -163,7 +163,7 @@ TEST_F(Unserved, FilesOfOneUserStopNoOtherUsers) {
     GTEST_SKIP() << "no FUSE file system: " << file.error();
   }
   const std::string refusal = "file descriptors that its user has sent cannot be closed";
-  // Under load it takes a while until the user occupies all of its threads. Before, it is refused for their number.
+  // It takes a moment until the user's thread is known to be stuck. Before, it is refused for their number.
   const auto end = std::chrono::steady_clock::now() + test_support::Seconds(20);
   while (std::chrono::steady_clock::now() < end && device().output().find(refusal) == std::string::npos) {
     try {
