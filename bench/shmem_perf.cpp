@@ -6,7 +6,6 @@
 #include <shmem.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/number.hpp"
 #include "bench/measure.hpp"
 
 namespace {
@@ -264,8 +264,9 @@ constexpr const char* kHelp =
 
 template <typename Number>
 bool read_number(std::string_view text, Number least, Number most, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() && number >= least && number <= most;
+  const auto read = base::number(text, least, most);
+  number = read.value_or(number);
+  return read.has_value();
 }
 
 bool read_sizes(std::string_view text, std::vector<std::size_t>& sizes) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/pause.hpp"
 #include "uapi/gba_regs.h"
 
 namespace gba {
@@ -197,7 +198,7 @@ std::errc Group::spin(std::uint64_t sequence) {
       return now;
     }
     if (i < spin_.spins) {
-      pause_processor();
+      base::pause_processor();
     } else {
       ::sched_yield();
     }

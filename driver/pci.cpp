@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 
 #include "base/folder.hpp"
+#include "base/number.hpp"
 #include "uapi/gba_device.h"
 
 namespace gba {
@@ -24,8 +24,9 @@ constexpr std::uint64_t kCommandOffset = 0x04;
 constexpr std::uint64_t kHeaderSize = 0x40;
 
 bool parse_hex4(std::string_view text, std::uint16_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return text.size() == 4 && error == std::errc{} && end == text.data() + text.size();
+  const auto number = base::hexadecimal_number<std::uint16_t>(text);
+  value = number.value_or(value);
+  return text.size() == 4 && number;
 }
 
 std::string any_of(std::span<const PciId> ids) {
@@ -115,16 +116,7 @@ std::string real_name(const std::string& path) {
 /// "0x1eaf", as sysfs writes ids.
 std::optional<std::uint16_t> id_in(const std::string& path) {
   const std::string text = first_line(path);
-  std::uint16_t value = 0;
-  if (!text.starts_with("0x")) {
-    return std::nullopt;
-  }
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data() + 2, last, value, 16);
-  if (error != std::errc{} || end != last) {
-    return std::nullopt;
-  }
-  return value;
+  return text.starts_with("0x") ? base::hexadecimal_number<std::uint16_t>(text.substr(2)) : std::nullopt;
 }
 
 /// Drivers that leave a group to VFIO.
@@ -156,10 +148,7 @@ std::string PciSysfs::driver(const std::string& address) const {
 }
 
 int PciSysfs::numa_node(const std::string& address) const {
-  const std::string text = first_line(function(address) + "/numa_node");
-  int node = -1;
-  std::from_chars(text.data(), text.data() + text.size(), node);
-  return node;
+  return base::number<int>(first_line(function(address) + "/numa_node")).value_or(-1);
 }
 
 std::string PciSysfs::iommu_group(const std::string& address) const {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/fnv.hpp"
 #include "base/user.hpp"
 #include "driver/vfio_user_channel.hpp"
 
@@ -37,11 +38,9 @@ constexpr const char* kSilent = "it does not answer; is it stopped?";
 
 /// Names have a limited length, keys do not.
 std::uint64_t digest(const std::string& key) {
-  std::uint64_t value = 0xcbf29ce484222325;  // FNV-1a
-  for (const char character : key) {
-    value = (value ^ static_cast<unsigned char>(character)) * 0x100000001b3;
-  }
-  return value;
+  base::Fnv hash;
+  hash.add(key);
+  return hash.value();
 }
 
 std::string name_prefix(const std::string& key) {

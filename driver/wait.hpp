@@ -56,13 +56,4 @@ inline SpinPolicy spin_policy(unsigned processors, unsigned runnable) {
   return {.spins = runnable <= processors ? 1000U : 100U, .yields = kYields};
 }
 
-/// Tells the processor that this is a spin loop.
-inline void pause_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace gba

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "uapi/gba_regs.h"
 
 namespace fake_device {
@@ -95,14 +96,8 @@ std::string names_of(unsigned keys) {
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   text.remove_prefix(negative ? 1 : 0);
-  const bool hexadecimal = text.starts_with("0x");
-  text.remove_prefix(hexadecimal ? 2 : 0);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return negative ? ~value + 1 : value;
+  const auto value = base::number_of_either_kind<std::uint64_t>(text);
+  return value && negative ? ~*value + 1 : value;
 }
 
 // 500ns, 1.5us, 20ms, 3s

@@ -14,6 +14,8 @@
 #include <span>
 #include <system_error>
 
+#include "base/pause.hpp"
+
 namespace fake_device {
 namespace {
 
@@ -28,14 +30,6 @@ constexpr Time kLongestSleep = 86'400 * kSecond;
 // Doorbells are looked at this often while clients have their turns.
 constexpr Time kScanInterval = 20 * kMicrosecond;
 constexpr int kEventsPerPoll = 64;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 FaultInjection injection_of(const Options& options) {
   if (options.debug_region) {
@@ -143,7 +137,7 @@ void Server::look_at_doorbells() {
     if (engine_.scan(now_)) {
       worked = true;
     } else {
-      relax();
+      base::pause_processor();
     }
   }
   if (worked) {

@@ -11,11 +11,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
+
+#include "base/number.hpp"
 
 namespace wire {
 
@@ -135,10 +136,8 @@ Result<Endpoint> parse_listening_endpoint(const std::string& text) {
   if (!brackets && host.find(':') != std::string::npos) {
     return fail(std::errc::invalid_argument, "an IPv6 address stands in brackets ([ipv6]:port)");
   }
-  const char* end = rest.data() + rest.size();
-  std::uint16_t port = 0;
-  const auto [stop, error] = std::from_chars(rest.data() + colon + 1, end, port);
-  if (error != std::errc{} || stop != end) {
+  const auto port = base::number<std::uint16_t>(std::string_view(rest).substr(colon + 1));
+  if (!port) {
     return fail(std::errc::invalid_argument, fmt::format("\"{}\" is not a port (0 to 65535)", rest.substr(colon + 1)));
   }
   auto endpoint = look_up(host);
@@ -148,7 +147,7 @@ Result<Endpoint> parse_listening_endpoint(const std::string& text) {
   if (brackets && endpoint->family() != AF_INET6) {
     return fail(std::errc::invalid_argument, fmt::format("\"{}\" is not an IPv6 address", host));
   }
-  endpoint->set_port(port);
+  endpoint->set_port(*port);
   return endpoint;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/pause.hpp"
 #include "driver/barrier/barrier.hpp"
 
 namespace gba::barrier {
@@ -81,7 +82,7 @@ bool Barrier::spin_again(const gba_barrier_waiting& waiting, std::uint32_t turn)
     return false;  // each look is a message
   }
   if (turn < waiting.spins) {
-    pause_processor();
+    base::pause_processor();
     return true;
   }
   if (turn - waiting.spins >= waiting.yields) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/number.hpp"
 #include "driver/tool/device.hpp"
 #include "driver/tool/register_reading.hpp"
 #include "uapi/gba_regs.h"
@@ -60,14 +60,6 @@ Failure invalid_write(const std::string& text) {
   return {-EINVAL, "gba: --write " + text, kUsage};
 }
 
-/// Decimal, or hexadecimal with 0x.
-bool read_number(std::string_view text, std::uint64_t& value) {
-  const bool hexadecimal = text.starts_with("0x");
-  text.remove_prefix(hexadecimal ? 2 : 0);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 /// The parts of NAME=VALUE or NAME[WORD]=VALUE.
 struct Parts {
   std::string name;
@@ -77,14 +69,21 @@ struct Parts {
 
 bool split(const std::string& text, Parts& parts) {
   const auto equals = text.find('=');
-  if (equals == std::string::npos || !read_number(text.substr(equals + 1), parts.value)) {
+  const auto value =
+      equals != std::string::npos ? base::number_of_either_kind<std::uint64_t>(text.substr(equals + 1)) : std::nullopt;
+  if (!value) {
     return false;
   }
   const std::string left = text.substr(0, equals);
   const auto bracket = left.find('[');
   parts.name = left.substr(0, bracket);
-  return bracket == std::string::npos ||
-         (left.ends_with(']') && read_number(left.substr(bracket + 1, left.size() - bracket - 2), parts.word));
+  parts.value = *value;
+  if (bracket == std::string::npos) {
+    return true;
+  }
+  const auto word = base::number_of_either_kind<std::uint64_t>(left.substr(bracket + 1, left.size() - bracket - 2));
+  parts.word = word.value_or(0);
+  return left.ends_with(']') && word;
 }
 
 /// NAME=VALUE or NAME[WORD]=VALUE, of the device or, if --group names one, of that group.

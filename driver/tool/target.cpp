@@ -12,7 +12,6 @@ extern "C" {  // the header does not say so itself
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +21,7 @@ extern "C" {  // the header does not say so itself
 #include <regex>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "driver/tool/system.hpp"
 #include "uapi/gba_device.h"
 
@@ -41,8 +41,9 @@ using PciAccess = std::unique_ptr<pci_access, CleanUp>;
 
 /// Four hexadecimal digits.
 bool parse_half(std::string_view text, std::uint16_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return text.size() == 4 && error == std::errc{} && end == text.data() + text.size();
+  const auto number = base::hexadecimal_number<std::uint16_t>(text);
+  value = number.value_or(value);
+  return text.size() == 4 && number;
 }
 
 Result<std::vector<PciId>> wanted_ids() {

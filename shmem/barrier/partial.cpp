@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/fnv.hpp"
 #include "base/size_text.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/net/messages.hpp"
@@ -20,12 +21,9 @@ constexpr std::uint64_t kPartialTag = std::uint64_t{3} << 46;
 
 /// FNV-1a, folded.
 std::uint64_t mark_of(const std::vector<int>& pes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const int pe : pes) {
-    for (unsigned byte = 0; byte < sizeof pe; ++byte) {
-      hash = (hash ^ (static_cast<unsigned>(pe) >> (8 * byte) & 0xff)) * 0x100000001b3;
-    }
-  }
+  base::Fnv all;
+  all.add(pes.data(), pes.size() * sizeof(int));
+  const std::uint64_t hash = all.value();
   return (hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48) & ((1U << kMarkBits) - 1);
 }
 

@@ -8,13 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <utility>
 
+#include "base/number.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/config/failure.hpp"
@@ -33,16 +34,7 @@ bool is_alive(pid_t process) {
 /// The value of a variable as a number, `least` or more; or nothing.
 std::optional<int> number(const char* variable, int least) {
   const char* text = std::getenv(variable);
-  if (text == nullptr) {
-    return std::nullopt;
-  }
-  int value = 0;
-  const char* end = text + std::strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, value);
-  if (error != std::errc{} || rest != end || value < least) {
-    return std::nullopt;
-  }
-  return value;
+  return text != nullptr ? base::number(text, least, std::numeric_limits<int>::max()) : std::nullopt;
 }
 
 std::string environment_text() {

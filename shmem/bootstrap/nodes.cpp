@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/fd.hpp"
+#include "base/fnv.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/cores/processors.hpp"
@@ -70,20 +71,6 @@ class Processors {
   const NodeIdentity* last_ = nullptr;
   bool limited_ = true;
   int pes_ = 0;
-};
-
-/// FNV-1a.
-class Digest {
- public:
-  void add(std::span<const std::byte> bytes) {
-    for (const std::byte byte : bytes) {
-      value_ = (value_ ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
-    }
-  }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
 /// PEs with the same key are on one node.
@@ -182,7 +169,7 @@ NodeIdentity node_identity(const std::string& given) {
 }
 
 std::uint64_t digest_of(const NodeIdentity& identity) {
-  Digest digest;
+  base::Fnv digest;
   for (const auto text : {std::span<const char>(identity.library), std::span<const char>(identity.boot),
                           std::span<const char>(identity.given), std::span<const char>(identity.host)}) {
     digest.add(std::as_bytes(text));

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+
+#include "base/number.hpp"
 
 namespace shmem {
 namespace {
@@ -21,12 +22,7 @@ struct Entry {
   Setter set;
 };
 
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional<T>(value) : std::nullopt;
-}
+using base::number;
 
 // OpenSHMEM 1.6, section 8: a number, also a fraction, and one of k K m M g G t T. At least one byte: the heap has
 // whole pages anyway.

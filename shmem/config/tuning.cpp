@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/number.hpp"
 #include "base/regular_file.hpp"
 
 namespace shmem {
@@ -88,7 +89,7 @@ std::string read_teams(std::istream& words, RowTeams& teams, bool may_be_nodes) 
   if (load != "alone" && !teams.oversubscribed && !teams.nodes) {
     return fmt::format("\"{}\" is neither alone nor oversubscribed{}", load, may_be_nodes ? ", nor nodes" : "");
   }
-  const auto most = pes == "*" ? kAnyPes : table_number<int>(pes, 1, kAnyPes);
+  const auto most = pes == "*" ? kAnyPes : base::number<int>(pes, 1, kAnyPes);
   if (!most) {
     return fmt::format("\"{}\" is not a number of {}, from 1, or *", pes, teams.nodes ? "nodes" : "PEs");
   }
@@ -123,7 +124,7 @@ std::string read_parameters(std::istream& words, const std::array<Parameter, 2>&
 template <typename T>
 auto number_setter(std::optional<T>& target, T least, T most) {
   return [&target, least, most](std::string_view value) {
-    target = table_number<T>(value, least, most);
+    target = base::number<T>(value, least, most);
     return target.has_value();
   };
 }
@@ -163,12 +164,12 @@ std::string read_row(const std::string& text, CollectiveRow& row) {
     return wrong;
   }
   const auto set_eager = [&row](std::string_view value) {
-    const auto most = table_number<std::uint64_t>(value, 0, kEagerLimit);
+    const auto most = base::number<std::uint64_t>(value, 0, kEagerLimit);
     row.limits.eager = most.value_or(0);
     return most.has_value();
   };
   const auto set_scatter_allgather = [&row](std::string_view value) {
-    const auto least = value == "never" ? kNever : table_number<std::uint64_t>(value, 0, kNever);
+    const auto least = value == "never" ? kNever : base::number<std::uint64_t>(value, 0, kNever);
     row.limits.scatter_allgather = least.value_or(kNever);
     return least.has_value();
   };

@@ -24,7 +24,6 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -52,15 +51,6 @@ Result<std::string> read_text(const std::string& file);
 /// of the last line.
 Result<int> read_table(const TableText& table, const std::string& text,
                        const std::function<std::string(int line, const std::string& content)>& row);
-
-/// The number, or nothing unless all of `text` is a number from `least` to `most`.
-template <typename T>
-std::optional<T> table_number(std::string_view text, T least, T most) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool good = error == std::errc{} && end == text.data() + text.size() && value >= least && value <= most;
-  return good ? std::optional<T>(value) : std::nullopt;
-}
 
 /// RowTeams::most_pes of a row for teams of any size.
 constexpr int kAnyPes = std::numeric_limits<int>::max();

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
+#include "base/number.hpp"
 #include "base/regular_file.hpp"
 
 namespace shmem {
@@ -57,13 +57,7 @@ std::optional<Cpus> cache_of(int cpu, const std::string& sysfs) {
 }  // namespace
 
 std::optional<int> cpu_number(const std::string& text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < 0 || value >= kMostCpus) {
-    return std::nullopt;
-  }
-  return value;
+  return base::number(text, 0, kMostCpus - 1);
 }
 
 std::optional<Cpus> read_cpu_list(const std::string& file) {

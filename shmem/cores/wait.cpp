@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "base/pause.hpp"
 #include "base/valgrind.hpp"
 #include "shmem/cores/processors.hpp"
 #include "shmem/cores/sharing.hpp"
@@ -125,7 +126,7 @@ bool Turns::spin_on() {
   }
   const unsigned spins = more_spins_++;
   if (spins % kLookEach != 0) {
-    cpu_pause();
+    base::pause_processor();
     return true;
   }
   const auto now = Clock::now();

@@ -11,6 +11,8 @@
 #include <optional>
 #include <system_error>
 
+#include "base/pause.hpp"
+
 namespace shmem {
 
 using Clock = std::chrono::steady_clock;
@@ -152,15 +154,6 @@ struct alignas(64) SyncWord {
 };
 static_assert(sizeof(SyncWord) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Tells one processor that this is a spin loop.
-inline void cpu_pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 using Alarm = std::atomic<std::uint32_t>;
 /// Sleeps up to `limit`, or not at all if the low half of the word differs from that of `seen`, or the alarm is set.
 void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,
@@ -200,7 +193,7 @@ class Turns {
   bool take() {
     if (turn_ < policy_.spins && turn_ != kFirstLook) [[likely]] {
       ++turn_;
-      cpu_pause();
+      base::pause_processor();
       return true;
     }
     return take_slowly();

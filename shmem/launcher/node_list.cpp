@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <sstream>
 
+#include "base/number.hpp"
 #include "base/regular_file.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 
@@ -27,11 +27,7 @@ Error wrong(const std::string& text) {
 }
 
 std::optional<int> number_of_slots(const std::string& text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const bool good = error == std::errc{} && rest == end && value >= 1 && value <= kMaxLocalPes;
-  return good ? std::optional(value) : std::nullopt;
+  return base::number(text, 1, kMaxLocalPes);
 }
 
 /// --hostfile <(command) names a pipe. A FIFO that no process writes is empty: this does not wait for one.

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
+#include "base/number.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/binding.hpp"
 
@@ -54,13 +54,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 std::optional<int> number_of_pes(const std::string& text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < 1 || value > kMaxLocalPes) {
-    return std::nullopt;
-  }
-  return value;
+  return base::number(text, 1, kMaxLocalPes);
 }
 
 std::string check_number(const std::string& text) {

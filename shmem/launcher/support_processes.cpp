@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +22,7 @@
 #include <string>
 #include <thread>
 
+#include "base/number.hpp"
 #include "base/random_name.hpp"
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/streams.hpp"
@@ -213,16 +213,6 @@ constexpr milliseconds kLeftoverLook{5};
 /// A process that the kernel does not kill is not waited for.
 constexpr milliseconds kKillLimit{5000};
 
-std::optional<pid_t> process_number(const char* name) {
-  pid_t pid = 0;
-  const char* end = name + std::strlen(name);
-  const auto [rest, error] = std::from_chars(name, end, pid);
-  if (error != std::errc{} || rest != end) {
-    return std::nullopt;
-  }
-  return pid;
-}
-
 /// From /proc/PID/stat: "PID (name, of any characters) state parent ...".
 pid_t parent_of(pid_t pid) {
   std::ifstream stream(fmt::format("/proc/{}/stat", pid));
@@ -262,7 +252,7 @@ std::vector<pid_t> children() {
   }
   const pid_t self = ::getpid();
   while (const dirent* entry = ::readdir(processes.get())) {
-    const auto pid = process_number(entry->d_name);
+    const auto pid = base::number<pid_t>(entry->d_name);
     if (pid && parent_of(*pid) == self) {
       found.push_back(*pid);
     }

@@ -12,6 +12,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "base/fnv.hpp"
+
 namespace shmem {
 
 namespace {
@@ -135,25 +137,10 @@ std::vector<GlobalRange> ranges_of(const Object& object) {
   return ranges;
 }
 
-/// FNV-1a.
-class Hash {
- public:
-  // Reads also what sanitizers put between constants.
-  __attribute__((no_sanitize("address"))) void add(const void* data, std::size_t size) {
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < size; ++i) {
-      value_ = (value_ ^ bytes[i]) * 0x100000001b3U;
-    }
-  }
-  void add(std::uint64_t number) { add(&number, sizeof(number)); }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325U;
-};
+using base::Fnv;
 
 /// False if the linker left no build id.
-bool add_build_id(const Object& object, Hash& hash) {
+bool add_build_id(const Object& object, Fnv& hash) {
   constexpr std::string_view kOwner{"GNU\0", 4};
   for (std::size_t i = 0; i < object.header_count; ++i) {
     const auto& header = object.headers[i];
@@ -178,7 +165,7 @@ bool add_build_id(const Object& object, Hash& hash) {
 }
 
 /// Code and constants, as far as they can be hashed quickly.
-void add_contents(const Object& object, Hash& hash) {
+void add_contents(const Object& object, Fnv& hash) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   for (std::size_t i = 0; i < object.header_count; ++i) {
     const auto& header = object.headers[i];
@@ -272,7 +259,7 @@ bool is_listed(const std::string& list, const std::string& name) {
 
 GlobalImage find_globals(const std::string& skip) {
   GlobalImage image;
-  Hash hash;
+  Fnv hash;
   for (const Object& object : own_objects(skip)) {
     hash.add(object.soname.data(), object.soname.size());
     if (!add_build_id(object, hash)) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/number.hpp"
 #include "tools/kv_shuffle/trace.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -110,10 +110,7 @@ using Text = std::string_view;
 
 /// All of `text` as a number in least..most, digits only.
 std::optional<std::int64_t> number(Text text, std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size() && text.front() != '-';
-  return whole && value >= least && value <= most ? std::optional(value) : std::nullopt;
+  return text.starts_with('-') ? std::nullopt : base::number(text, least, most);
 }
 
 /// Text up to `separator`, which is taken off `rest` with it; nothing if there is none.

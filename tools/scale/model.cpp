@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+
+#include "base/number.hpp"
 
 namespace scale {
 namespace {
@@ -62,9 +63,9 @@ std::string take_line(const std::string& line, Parameters& parameters, std::set<
     return fmt::format("{}: a line is a key, a value, a unit and where the value comes from", key);
   }
   double& value = parameters.*spec->value;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool valid = error == std::errc{} && end == text.data() + text.size();
-  if (!valid || !(value >= spec->least && value <= spec->most)) {
+  const auto read = base::number(text, spec->least, spec->most);
+  value = read.value_or(value);
+  if (!read) {
     return fmt::format("{} is a number from {} to {}, not \"{}\"", key, spec->least, spec->most, text);
   }
   return "";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/group.hpp"
+#include "base/pause.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -191,7 +192,7 @@ TEST_F(GroupTest, DeviceThatSleepsIsKickedByItsEventfdIfItHasOne) {
 std::uint64_t spin_until_next(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
   for (int i = 0; word.load() < value; ++i) {
     if (i < 1000) {
-      pause_processor();
+      base::pause_processor();
     } else {
       std::this_thread::yield();
     }

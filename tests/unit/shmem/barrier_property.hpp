@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/pause.hpp"
 #include "shmem/barrier/algorithms.hpp"
 
 namespace shmem_test {
@@ -143,7 +144,7 @@ class DawdlingCore {
       give_way();
     } else if (dice % 8 == 0) {
       for (unsigned i = dice / 8 % 128; i > 0; --i) {
-        shmem::cpu_pause();
+        base::pause_processor();
       }
     }
     return core_;

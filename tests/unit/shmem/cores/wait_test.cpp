@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/cores/wait.hpp"
+#include "base/pause.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/futex.h>
@@ -308,7 +309,7 @@ TEST(StoreBarriers, KeepAPutAndASleeperFromMissingEachOther) {
     }
     begun.value.store(round, std::memory_order_release);
     for (int delay = 0; delay < round % 200; ++delay) {
-      shmem::cpu_pause();
+      base::pause_processor();
     }
     sleepers.value.store(round, std::memory_order_seq_cst);
     shmem::store_barrier_on_all();
