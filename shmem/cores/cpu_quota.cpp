@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "shmem/cores/control_groups.hpp"
+#include "base/control_groups.hpp"
 
 namespace shmem {
 namespace {
@@ -47,7 +47,7 @@ std::uint64_t identity_of(const std::string& folder) {
 
 std::optional<CpuQuota> cpu_quota(const std::string& root) {
   std::optional<CpuQuota> tightest;
-  for (const ControlGroup& group : control_groups("cpu", root)) {
+  for (const base::ControlGroup& group : base::control_groups("cpu", root)) {
     const std::uint64_t limit = limit_of(group.folder, group.unified);
     if (limit != 0 && (!tightest || limit < tightest->thousandths)) {
       tightest = CpuQuota{identity_of(group.folder), limit};
@@ -58,7 +58,7 @@ std::optional<CpuQuota> cpu_quota(const std::string& root) {
 
 std::uint64_t times_throttled(const std::string& root) {
   std::uint64_t times = 0;
-  for (const ControlGroup& group : control_groups("cpu", root)) {
+  for (const base::ControlGroup& group : base::control_groups("cpu", root)) {
     times += throttled_in(group.folder);
   }
   return times;

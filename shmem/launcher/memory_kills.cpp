@@ -14,7 +14,7 @@ namespace shmem::launcher {
 namespace {
 
 /// The limit of one group; nothing if it has none. Version 1 writes a very large number for that.
-std::optional<std::uint64_t> limit_of(const ControlGroup& group) {
+std::optional<std::uint64_t> limit_of(const base::ControlGroup& group) {
   std::ifstream file(group.folder + (group.unified ? "/memory.max" : "/memory.limit_in_bytes"));
   std::uint64_t bytes = 0;
   constexpr std::uint64_t kNone = std::uint64_t{1} << 60;
@@ -24,13 +24,13 @@ std::optional<std::uint64_t> limit_of(const ControlGroup& group) {
 }  // namespace
 
 MemoryKills::MemoryKills(const std::string& root) {
-  for (ControlGroup& group : control_groups("memory", root)) {
+  for (base::ControlGroup& group : base::control_groups("memory", root)) {
     const Counts now = count(group);
     groups_.push_back({std::move(group), now});
   }
 }
 
-MemoryKills::Counts MemoryKills::count(const ControlGroup& group) {
+MemoryKills::Counts MemoryKills::count(const base::ControlGroup& group) {
   std::ifstream file(group.folder + (group.unified ? "/memory.events" : "/memory.oom_control"));
   Counts counts;
   std::string name;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shmem/cores/control_groups.hpp"
+#include "base/control_groups.hpp"
 
 namespace shmem::launcher {
 
@@ -27,11 +27,11 @@ class MemoryKills {
     std::uint64_t limits = 0;  // how often the limit of this group, or of one below, ended an allocation
   };
   struct Group {
-    ControlGroup place;
+    base::ControlGroup place;
     Counts before;
   };
 
-  static Counts count(const ControlGroup& group);
+  static Counts count(const base::ControlGroup& group);
 
   std::vector<Group> groups_;  // from oshrun's own to the root
 };

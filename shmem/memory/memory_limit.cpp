@@ -13,6 +13,7 @@
 #include <limits>
 #include <sstream>
 
+#include "base/control_groups.hpp"
 #include "base/size_text.hpp"
 
 namespace shmem {
@@ -21,45 +22,18 @@ namespace {
 
 using Bytes = std::optional<std::size_t>;
 
-Bytes smaller(Bytes a, Bytes b) {
-  if (!a || !b) {
-    return a ? a : b;
-  }
-  return std::min(*a, *b);
-}
-
-/// Nothing if there is no such file, or it says "max".
-Bytes read_limit(const std::string& file) {
-  std::ifstream stream(file);
-  std::size_t bytes = 0;
-  if (stream >> bytes) {
-    return bytes;
-  }
-  return std::nullopt;
-}
-
-/// The limits of `path` and of all groups above it. In a container `path` may be the host's name for what is mounted as
-/// the root here; then only the root's file is found.
-Bytes limit_of_path(const std::string& mount, std::string path, const std::string& file) {
-  Bytes limit = read_limit(mount + "/" + file);
-  while (path.size() > 1) {
-    std::string name = mount;
-    name.append(path).append("/").append(file);
-    limit = smaller(limit, read_limit(name));
-    path.erase(path.rfind('/'));
-  }
-  return limit;
-}
-
-bool lists_memory(const std::string& controllers) {
-  std::istringstream stream(controllers);
-  std::string name;
-  while (std::getline(stream, name, ',')) {
-    if (name == "memory") {
-      return true;
+/// The least number in `file`, or version 1's `old_file`, of all groups; nothing if there is none, or each says "max".
+Bytes least_limit(const std::string& root, const char* file, const char* old_file) {
+  Bytes least;
+  for (const base::ControlGroup& group : base::control_groups("memory", root)) {
+    const char* const name = group.unified ? file : old_file;
+    std::ifstream stream(name != nullptr ? group.folder + "/" + name : "");
+    std::size_t bytes = 0;
+    if (stream >> bytes) {
+      least = std::min(least.value_or(bytes), bytes);
     }
   }
-  return false;
+  return least;
 }
 
 std::string contents(const std::string& file) {
@@ -67,28 +41,6 @@ std::string contents(const std::string& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
-}
-
-/// Files of the two versions of control groups; nullptr: version 1 has no such file.
-Bytes cgroup_limit(const std::string& membership, const std::string& mount, const char* file, const char* old_file) {
-  Bytes limit;
-  std::istringstream lines(membership);
-  std::string line;
-  while (std::getline(lines, line)) {  // hierarchy:controllers:/path
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) {
-      continue;
-    }
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    if (controllers.empty()) {
-      limit = smaller(limit, limit_of_path(mount, path, file));
-    } else if (old_file != nullptr && lists_memory(controllers)) {
-      limit = smaller(limit, limit_of_path(mount + "/memory", path, old_file));
-    }
-  }
-  return limit;
 }
 
 /// "CommitLimit:    12345 kB" in bytes; 0 if it is not there.
@@ -115,12 +67,12 @@ std::size_t address_space_used() {
 
 }  // namespace
 
-std::optional<std::size_t> cgroup_memory_limit(const std::string& membership, const std::string& mount) {
-  return cgroup_limit(membership, mount, "memory.max", "memory.limit_in_bytes");
+std::optional<std::size_t> cgroup_memory_limit(const std::string& root) {
+  return least_limit(root, "memory.max", "memory.limit_in_bytes");
 }
 
-std::optional<std::size_t> cgroup_swap_limit(const std::string& membership, const std::string& mount) {
-  return cgroup_limit(membership, mount, "memory.swap.max", nullptr);
+std::optional<std::size_t> cgroup_swap_limit(const std::string& root) {
+  return least_limit(root, "memory.swap.max", nullptr);
 }
 
 std::optional<std::size_t> commit_limit(const std::string& overcommit, const std::string& meminfo) {
@@ -132,7 +84,6 @@ std::optional<std::size_t> commit_limit(const std::string& overcommit, const std
 }
 
 MemoryLimit memory_limit() {
-  constexpr const char* kCgroups = "/sys/fs/cgroup";
   struct sysinfo info {};
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   std::size_t swap = 0;
@@ -141,9 +92,8 @@ MemoryLimit memory_limit() {
     swap = info.totalswap * info.mem_unit;
   }
   MemoryLimit limit{memory + swap, "memory and swap of this machine"};
-  const std::string membership = contents("/proc/self/cgroup");
-  if (const Bytes cgroup = cgroup_memory_limit(membership, kCgroups); cgroup && *cgroup < memory) {
-    const std::size_t may_swap = std::min(swap, cgroup_swap_limit(membership, kCgroups).value_or(swap));
+  if (const Bytes cgroup = cgroup_memory_limit(); cgroup && *cgroup < memory) {
+    const std::size_t may_swap = std::min(swap, cgroup_swap_limit().value_or(swap));
     limit = {*cgroup + may_swap, "memory limit of this control group, with swap"};
   }
   const Bytes commit = commit_limit(contents("/proc/sys/vm/overcommit_memory"), contents("/proc/meminfo"));

@@ -27,11 +27,11 @@ Result<void> check_address_space(std::size_t bytes);
 /// MCL_ONFAULT.
 bool locks_new_memory();
 
-/// The smallest limit of the control groups that `membership` (the text of /proc/self/cgroup) names, versions 1 and 2,
-/// their parents included. `mount` is where they are mounted: /sys/fs/cgroup.
-std::optional<std::size_t> cgroup_memory_limit(const std::string& membership, const std::string& mount);
+/// The smallest memory limit of the control groups of this process, versions 1 and 2, those above included. `root` is
+/// that of base::control_groups().
+std::optional<std::size_t> cgroup_memory_limit(const std::string& root = "");
 /// The same for swap; version 2 only, the first version has no such limit.
-std::optional<std::size_t> cgroup_swap_limit(const std::string& membership, const std::string& mount);
+std::optional<std::size_t> cgroup_swap_limit(const std::string& root = "");
 
 /// What may still be committed; nothing without a limit. `overcommit` is the text of /proc/sys/vm/overcommit_memory,
 /// `meminfo` that of /proc/meminfo.

@@ -289,45 +289,56 @@ TEST(SizeText, UsesTheLargestUnitThatIsExact) {
 
 class CgroupLimit : public ::testing::Test {
  protected:
+  CgroupLimit() {
+    write("/proc/self/mountinfo",
+          "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+          "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory");
+  }
   void write(const std::string& file, const std::string& text) const {
-    const std::string path = mount_.file(file);
+    const std::string path = root_.path() + file;
     test_support::run({"mkdir", "-p", path.substr(0, path.rfind('/'))});
     std::ofstream(path) << text << "\n";
   }
+  void write_limit(const std::string& file, const std::string& text) const { write("/sys/fs/cgroup/" + file, text); }
+  /// `membership`: the text of /proc/self/cgroup.
   [[nodiscard]] std::optional<std::size_t> limit(const std::string& membership) const {
-    return cgroup_memory_limit(membership, mount_.path());
+    write("/proc/self/cgroup", membership);
+    return cgroup_memory_limit(root_.path());
   }
-  [[nodiscard]] const std::string& mount() const { return mount_.path(); }
+  [[nodiscard]] std::optional<std::size_t> swap_limit(const std::string& membership) const {
+    write("/proc/self/cgroup", membership);
+    return cgroup_swap_limit(root_.path());
+  }
 
  private:
-  test_support::TempDir mount_;
+  test_support::TempDir root_;
 };
 
 TEST_F(CgroupLimit, IsTheSmallestOnTheWayToTheRoot) {
-  write("a/b/memory.max", "3000");
-  write("a/memory.max", "2000");
-  write("memory.max", "max");
+  write_limit("a/b/memory.max", "3000");
+  write_limit("a/memory.max", "2000");
+  write_limit("memory.max", "max");
   EXPECT_EQ(limit("0::/a/b\n"), 2000U);
   EXPECT_EQ(limit("0::/a\n"), 2000U);
   EXPECT_EQ(limit("0::/\n"), std::nullopt);
 }
 
 TEST_F(CgroupLimit, IsThatOfTheRootIfThePathIsTheHosts) {
-  write("memory.max", "1000");
+  write_limit("memory.max", "1000");
   EXPECT_EQ(limit("0::/docker/0123456789\n"), 1000U);
 }
 
 TEST_F(CgroupLimit, IncludesTheLimitOfSwap) {
-  write("a/memory.max", "2000");
-  write("a/memory.swap.max", "0");
-  EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), 0U);
-  write("a/memory.swap.max", "max");
-  EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), std::nullopt);
-  EXPECT_EQ(cgroup_swap_limit("5:memory:/a\n", mount()), std::nullopt);
+  write_limit("a/memory.max", "2000");
+  write_limit("a/memory.swap.max", "0");
+  EXPECT_EQ(swap_limit("0::/a\n"), 0U);
+  write_limit("a/memory.swap.max", "max");
+  EXPECT_EQ(swap_limit("0::/a\n"), std::nullopt);
+  EXPECT_EQ(swap_limit("5:memory:/a\n"), std::nullopt);
 }
 
 TEST_F(CgroupLimit, WorksWithVersion1) {
-  write("memory/job/memory.limit_in_bytes", "4000");
+  write_limit("memory/job/memory.limit_in_bytes", "4000");
   EXPECT_EQ(limit("12:cpu,cpuacct:/job\n5:memory:/job\n1:name=systemd:/job\n"), 4000U);
   EXPECT_EQ(limit("12:cpu,cpuacct:/job\n"), std::nullopt);
   EXPECT_EQ(limit("nonsense\n\n"), std::nullopt);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace shmem {
+namespace base {
 
 struct ControlGroup {
   bool unified;        // version 2
@@ -18,4 +18,4 @@ struct ControlGroup {
 /// all paths.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
-}  // namespace shmem
+}  // namespace base

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/cores/control_groups.hpp"
+#include "base/control_groups.hpp"
 
 #include <fstream>
 #include <sstream>
 
-namespace shmem {
+namespace base {
 namespace {
 
 /// A control group file system.
@@ -104,4 +104,4 @@ std::vector<ControlGroup> control_groups(const std::string& controller, const st
   return groups;
 }
 
-}  // namespace shmem
+}  // namespace base
