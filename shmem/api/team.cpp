@@ -304,7 +304,7 @@ int shmemx_team_shrink(shmem_team_t team, shmem_team_t* new_team) noexcept try {
     return api::report_loudly(
         api::invalid(runtime, kCall, found == nullptr ? api::not_a_team(team) : "new_team is NULL"));
   }
-  const auto slot = runtime.shrink(*found);
+  const auto slot = runtime.survival().shrink(*found);
   if (!slot) {
     return api::report_loudly(slot.error());
   }
@@ -325,7 +325,7 @@ int shmemx_team_grow(shmem_team_t team, int processes, shmem_team_t* new_team) n
   if (!problem.empty()) {
     return api::report_loudly(api::invalid(runtime, kCall, problem));
   }
-  const auto slot = runtime.grow(*found, processes);
+  const auto slot = runtime.survival().grow(*found, processes);
   if (!slot) {
     return api::report_loudly(slot.error());
   }
@@ -334,7 +334,7 @@ int shmemx_team_grow(shmem_team_t team, int processes, shmem_team_t* new_team) n
 }
 SHMEM_CATCH(int)
 
-int shmemx_is_replacement() noexcept try { return api::running("shmemx_is_replacement").job().replaces ? 1 : 0; }
+int shmemx_is_replacement() noexcept try { return api::running("shmemx_is_replacement").survival().replaces() ? 1 : 0; }
 SHMEM_CATCH(int)
 
 int shmemx_team_failed(shmem_team_t team, int* pes, int n) noexcept try {

@@ -49,7 +49,6 @@ struct Job {
   Nodes nodes{};
   int first_relying = -1;                   // the first PE that has not called shmemx_set_survive
   std::function<bool()> given_up{};         // of a group: another member has; a job is ended instead
-  bool replaces = false;                    // this process has taken the place of a PE that has died
   std::unique_ptr<SharingWatch> sharing{};  // of waits for the PEs of this node
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
   std::unique_ptr<std::atomic<bool>> gave_data = std::make_unique<std::atomic<bool>>(false);

@@ -117,7 +117,7 @@ Result<void> try_port(const Job& job, GbaPort& port) {
 }
 
 Result<int> settle_ports(const Job& job, GbaPort& port) {
-  if (job.replaces) {
+  if (job.bootstrap->replaces()) {
     // Without a port, the joins of a PE that had one fail.
     const int ports = publish_settled(job, settled_ports(job));
     publish_port(job, job.me < ports);

@@ -136,6 +136,7 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
                                   std::uint64_t number) { return teams_.home().vote(digest, true, number); },
                    .announce = [this](const HeapCall& call) { check_heap_call(call); },
                    .released = [this](std::span<const std::byte> block) { network_.forget_groups(block); }}),
+      survival_(job_, teams_, heap_),
       registration_(std::make_unique<MemoryRegistration>(job_, teams_)),
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr),
       counts_(job_.options.info ? &job_.metadata(job_.me).calls : nullptr),
@@ -200,11 +201,7 @@ std::optional<UidListener> Runtime::take_listener(const UniqueId& id) {
   return same ? std::exchange(kept_listener(), std::nullopt) : std::nullopt;
 }
 
-Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
-  finish_at_exit();
-  attach_end_report();
-  wait_while_held();
-  is_reporter_ = true;
+Result<Job> Runtime::find_job(Options options, BootstrapRequest request) {
   auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {
     return bootstrap.error();
@@ -229,35 +226,38 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
     globals->only_here(nodes.here);
     bootstrap = std::make_unique<NodeBootstrap>(*std::move(bootstrap), nodes);
   }
-  auto existing = (*bootstrap)->take_over();
-  const bool replaces = existing.has_value();
-  (*bootstrap)->leave_out_of_record(true);
-  auto memory = replaces ? NodeMemory::take_over(**bootstrap, *std::move(existing), options.symmetric_size,
-                                                 globals->size(), options.placement)
-                         : NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement,
-                                              options.bootstrap_timeout);
-  (*bootstrap)->leave_out_of_record(false);
+  auto memory = Survival::open_memory(**bootstrap, options, globals->size());
   if (!memory) {
-    is_reporter_ = replaces || brings_news(**bootstrap, memory.error().text);
+    is_reporter_ = (*bootstrap)->replaces() || brings_news(**bootstrap, memory.error().text);
     return fail(memory.error().code, memory.error().text + (nodes.several() ? fmt::format(" ({})", nodes.text()) : ""));
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
   WaitPolicy policy = policy_on(nodes, size, where->processors);
   policy.alarm = (*bootstrap)->alarm();
-  Job job{.options = std::move(options),
-          .bootstrap = *std::move(bootstrap),
-          .memory = *std::move(memory),
-          .me = me,
-          .size = size,
-          .policy = policy,
-          .globals = *std::move(globals),
-          .processors = where->processors,
-          .nodes = std::move(nodes),
-          .first_relying = where->first_relying,
-          .replaces = replaces};
-  job.watch_sharing();
-  current_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level).release();
+  return Job{.options = std::move(options),
+             .bootstrap = *std::move(bootstrap),
+             .memory = *std::move(memory),
+             .me = me,
+             .size = size,
+             .policy = policy,
+             .globals = *std::move(globals),
+             .processors = where->processors,
+             .nodes = std::move(nodes),
+             .first_relying = where->first_relying};
+}
+
+Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
+  finish_at_exit();
+  attach_end_report();
+  wait_while_held();
+  is_reporter_ = true;
+  auto job = find_job(std::move(options), std::move(request));
+  if (!job) {
+    return job.error();
+  }
+  job->watch_sharing();
+  current_ = std::make_unique<Runtime>(Key{}, *std::move(job), thread_level).release();
   owned_.store(current_, std::memory_order_release);
   if (current_->job_.options.backtrace && !errors_return()) {
     report_crashes(current_->my_pe());  // before a device is open, whose handler of SIGBUS hands on to this one
@@ -267,28 +267,16 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
   ::malloc_trim(0);  // what only the start needed: a node may have hundreds of PEs
 #endif
   if (!ok) {
-    // Other PEs may be waiting in shared memory for this PE.
-    if (!replaces && errors_return()) {
-      stay_away(current_->job_);
-      current_->job_.bootstrap->give_up_start(ok.error().text);
-    } else if (!replaces) {
-      current_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
-    }
+    current_->survival_.give_up_start(ok.error().text);
     destroy();
     forget_crashes();
   }
   return ok;
 }
 
-Result<void> Runtime::open() {
-  if (auto ok = barriers_.load_tables(); !ok) {
-    return ok;
-  }
+Result<void> Runtime::meet() {
   join_store_barriers();
-  if (job_.replaces) {
-    heap_.lack_blocks();
-    Admission(job_).announce();
-  }
+  survival_.announce();
   introduce(job_);
   sets_.announce(thread_level_ < kThreadMultiple && !checker_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
@@ -300,15 +288,20 @@ Result<void> Runtime::open() {
   }
   job_.locations = locations_here(job_);
   sets_.settle();
-  settle_survival();
-  if (job_.replaces && cannot_shrink_) {
-    return fail(cannot_shrink_->code, fmt::format("shmem: PE {} cannot take the place of the process that has died: {}",
-                                                  job_.world_me(), cannot_shrink_->text));
+  return survival_.settle();
+}
+
+Result<void> Runtime::open() {
+  if (auto ok = barriers_.load_tables(); !ok) {
+    return ok;
+  }
+  if (auto ok = meet(); !ok) {
+    return ok;
   }
   if (auto ok = barriers_.settle_ports(); !ok) {
     return ok;
   }
-  if (auto ok = network_.open(!cannot_shrink_); !ok) {
+  if (auto ok = network_.open(survives()); !ok) {
     return ok;
   }
   job_.core_state().globals.write(core_globals(job_));
@@ -324,7 +317,7 @@ Result<void> Runtime::open() {
   std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.world_size(),
                 ::getpid(), static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
   debug(text.data());
-  if (job_.replaces) {
+  if (survival_.replaces()) {
     teams_.make_lost();
     return {};
   }

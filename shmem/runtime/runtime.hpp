@@ -23,6 +23,7 @@
 #include "shmem/runtime/barrier_selector.hpp"
 #include "shmem/runtime/ctx_table.hpp"
 #include "shmem/runtime/job_network.hpp"
+#include "shmem/runtime/survival.hpp"
 #include "shmem/team/set_teams.hpp"
 #include "shmem/team/team_table.hpp"
 
@@ -142,13 +143,9 @@ class Runtime {
   // Acquire: pairs with default_stream() of another thread.
   [[nodiscard]] Stream* started_default_stream() const { return started_stream_.load(std::memory_order_acquire); }
 
-  /// Collective over the members of the team that live: TeamTable::shrink(). An Error, on all of them, in a job that
-  /// does not go on when a PE dies.
-  Result<int> shrink(Team& team);
-  /// The same with processes that take the places of PEs: TeamTable::grow(), or join() if this is such a process.
-  Result<int> grow(Team& team, int processes);
+  Survival& survival() { return survival_; }
   /// The job goes on when a PE dies.
-  [[nodiscard]] bool survives() const { return !cannot_shrink_; }
+  [[nodiscard]] bool survives() const { return survival_.survives(); }
 
   /// True for the first call with this text, for messages that are printed once. Thread-safe.
   bool first_notice(const std::string& text);
@@ -176,13 +173,16 @@ class Runtime {
  private:
   void check_heap_call(const HeapCall& call) const;
   void check_end() const;
+  /// Collective: finds the other PEs, and makes the memory of those of this node.
+  static Result<Job> find_job(Options options, BootstrapRequest request);
+  /// Collective: what follows, until teams can be used.
   Result<void> open();
+  /// Its first part: shows this PE to the others of its node, until all have seen each other.
+  Result<void> meet();
   /// Collective: all of stop() but the destruction.
   Result<void> leave_job();
   void leave_by_exit(int status);
   static void destroy();
-  /// Whether the job goes on when a PE dies.
-  void settle_survival();
   Result<void> open_trace();
   void log_end(int status, const std::string& text) const;
   /// The last words of a PE that has only waited for another one.
@@ -220,6 +220,7 @@ class Runtime {
   SetTeams sets_;
   CtxTable ctxs_;
   SymmetricHeap heap_;
+  Survival survival_;
   std::unique_ptr<MemoryRegistration> registration_;
   std::unique_ptr<Checker> checker_;
   CallCounts* const counts_;
@@ -231,7 +232,6 @@ class Runtime {
   mutable std::atomic<unsigned> looks_{0};
   std::unique_ptr<Stream> stream_;  // declared after the teams, because its work uses them
   int starts_ = 1;
-  std::optional<Error> cannot_shrink_;
   std::mutex notices_mutex_;
   std::set<std::string> notices_;
 };
