@@ -32,79 +32,37 @@ constexpr milliseconds kDesertion{1000};
 /// of such a PE end before its process does.
 constexpr milliseconds kCause{1000};
 
-/// When a terminal shows for the first time which PEs have not started the library.
-constexpr milliseconds kProgress{5000};
-
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
-
 }  // namespace
 
 Job::Job(Parts parts)
-    : parts_(std::move(parts)),
-      programs_(parts_.options, parts_.files, parts_.binding, what_pes_share()),
-      pes_(static_cast<std::size_t>(parts_.options.pes())),
-      told_(pes_.size()) {}
-
-int Job::run() {
-  start_ = Clock::now();
-  next_progress_ = start_ + kProgress;
-  has_lifeline_ = parts_.options.part.has_value();
-  if (parts_.options.timeout) {
-    timeout_ = start_ + *parts_.options.timeout;
-  }
-  start_pes();
-  while (any_running()) {
-    wait_for_something();
-    read_signals();
-    read_exec_failures();
-    look_for_abort();
-    look_for_reports();
-    kill_left_out();
-    reap();
-    look_for_deserters();
-    look_at_time();
-    show_progress();
-    advance_ending();
-  }
-  look_for_abort();
-  std::vector<pid_t> kept = {parts_.guard.group()};
-  if (parts_.device) {
-    kept.push_back(parts_.device->pid());
-  }
-  const int ended = end_leftovers(kept, parts_.options.grace);
-  if (ended > 0 && ending_ == Ending::kNo) {
-    say(fmt::format("ended {} that PEs had left behind", base::count(ended, "process")));
-  }
-  finish_output();
-  show_last_lines();
-  report_tools();
-  show_cause();
-  // The end of PEs that the others have survived is no failure of the job, unless there is no other.
-  return status_.value_or(someone_finished_ ? 0 : lost_.value_or(0));
-}
+    : JobRunner(std::move(parts.tools)),
+      parts_(std::move(parts)),
+      programs_(tools_.options, parts_.files, parts_.binding, what_pes_share()),
+      pes_(static_cast<std::size_t>(tools_.options.pes())),
+      told_(pes_.size()),
+      has_lifeline_(tools_.options.part.has_value()) {}
 
 // ---- Starting
 
 PePrograms::Common Job::what_pes_share() const {
-  return {parts_.guard.group(),
+  return {tools_.guard.group(),
           parts_.memory.fd(),
           parts_.ends.fd(),
           parts_.device ? parts_.device->address() : std::string(),
-          parts_.output.is_for_terminal(),
-          parts_.output.is_error_for_terminal(),
-          parts_.output.open_files_before(),
+          tools_.output.is_for_terminal(),
+          tools_.output.is_error_for_terminal(),
+          tools_.output.open_files_before(),
           parts_.profiler ? &*parts_.profiler : nullptr,
           parts_.tool};
 }
 
 Result<pid_t> Job::start_pe(int pe) {
-  auto ends = parts_.output.connect(pe);
+  auto ends = tools_.output.connect(pe);
   if (!ends) {
     return ends.error();
   }
   ChildProgram program = programs_.of(pe);
-  if (pe == 0 && !parts_.options.part) {
+  if (pe == 0 && !tools_.options.part) {
     program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
   }
   if (parts_.tool.at_terminal() == pe) {
@@ -115,21 +73,21 @@ Result<pid_t> Job::start_pe(int pe) {
     program.output = ends->output.get();
     program.error = ends->error.get();
   }
-  return start(program, parts_.signals.mask_before(), parts_.reports);
+  return start(program, tools_.signals.mask_before(), tools_.reports);
 }
 
-void Job::start_pes() {
-  const int pes = parts_.options.pes();
+void Job::start_processes() {
+  const int pes = tools_.options.pes();
   for (int pe = 0; pe < pes; ++pe) {
     const auto pid = start_pe(pe);
     if (!pid) {
-      const int number = parts_.options.number(pe);
+      const int number = tools_.options.number(pe);
       say(fmt::format("cannot start PE {}: {}", number, pid.error().text));
       end(1, fmt::format("oshrun cannot start PE {}", number), Ending::kTerminated);
       break;
     }
-    pes_[static_cast<std::size_t>(pe)] = Pe{.pid = *pid, .running = true};
-    if (parts_.options.report_bindings) {
+    pes_[static_cast<std::size_t>(pe)] = Pe{{*pid, true}};
+    if (tools_.options.report_bindings) {
       say(fmt::format("{} on {} is {}", name_of(pe), parts_.host, parts_.binding.text(pe, pes)));
     }
   }
@@ -140,14 +98,14 @@ void Job::start_pes() {
 }
 
 void Job::publish_pes() const {
-  if (ending_ != Ending::kNo) {
+  if (ending() != Ending::kNo) {
     return;
   }
   std::vector<MpirProcess> pes;
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     pes.push_back({parts_.host, programs_.file_of(pe), pes_[static_cast<std::size_t>(pe)].pid});
   }
-  if (parts_.options.part) {
+  if (tools_.options.part) {
     return write_to_starter(encode(pes));
   }
   publish_to_debuggers(std::move(pes));
@@ -156,19 +114,25 @@ void Job::publish_pes() const {
 
 // ---- Watching
 
-void Job::wait_for_something() {
-  const auto outputs = parts_.output.wanted();
-  std::array<pollfd, 5> polls{pollfd{parts_.signals.fd(), POLLIN, 0},
-                              parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0}, outputs[0], outputs[1],
-                              pollfd{has_lifeline_ ? STDIN_FILENO : -1, POLLIN, 0}};
-  const int ready = ::poll(polls.data(), polls.size(), static_cast<int>(poll_limit().count()));
-  if (ready > 0 && polls[1].revents != 0) {
+std::array<pollfd, 2> Job::inputs() {
+  return {parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0},
+          pollfd{has_lifeline_ ? STDIN_FILENO : -1, POLLIN, 0}};
+}
+
+void Job::take_inputs(const std::array<pollfd, 2>& ready) {
+  if (ready[0].revents != 0) {
     parts_.terminal->move();
   }
-  if (ready > 0 && polls[4].revents != 0) {
+  if (ready[1].revents != 0) {
     read_lifeline();
   }
-  parts_.output.move();
+}
+
+void Job::look() {
+  look_for_abort();
+  look_for_reports();
+  kill_left_out();
+  look_for_deserters();
 }
 
 void Job::read_lifeline() {
@@ -178,74 +142,32 @@ void Job::read_lifeline() {
     time_is_over();
   } else if (got == 1 && byte == kRelease) {
     parts_.ends.release();
-  } else if (got == 1 && is_for_pes(byte)) {
+  } else if (got == 1 && (byte == SIGUSR1 || byte == SIGUSR2)) {
     forward(byte);
   } else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
     has_lifeline_ = false;
-    if (ending_ == Ending::kNo || ending_ == Ending::kTold) {
+    if (ending() == Ending::kNo || ending() == Ending::kTold) {
       end(1, "the oshrun that started this part of the job has ended it", Ending::kTerminated);
     }
   }
 }
 
-milliseconds Job::poll_limit() const {
-  auto until = Clock::now() + kLook;
-  if (ending_ != Ending::kNo) {
-    until = std::min(until, next_step_);
-  }
-  if (timeout_) {
-    until = std::min(until, *timeout_);
-  }
-  return std::max(std::chrono::ceil<milliseconds>(until - Clock::now()), milliseconds{0});
-}
-
-void Job::read_signals() {
-  while (const int signal = parts_.signals.next()) {
-    if (signal == SIGCHLD) {
-      continue;  // reap() looks anyway
-    }
-    if (signal == SIGTSTP) {
-      stop_with_terminal();
-      continue;
-    }
-    if (is_for_pes(signal)) {
-      forward(signal);
-      continue;
-    }
-    if (ending_ == Ending::kKilled) {
-      continue;
-    }
-    if (ending_ == Ending::kTerminated) {  // the second request: at once
-      end(128 + signal, "", Ending::kKilled);
-      continue;
-    }
-    const std::string name = fmt::format("signal {} ({})", signal, ::strsignal(signal));
-    say("ending the job: " + name);
-    end(128 + signal, "oshrun got " + name, Ending::kTerminated);
-  }
-}
-
-void Job::read_exec_failures() {
-  while (const auto failure = parts_.reports.next()) {
-    if (ending_ != Ending::kNo) {
-      continue;
-    }
-    const std::string text = text_of(*failure);
-    say(text);
-    const bool not_found = failure->step == ExecFailure::kExecute && failure->error == ENOENT;
-    end(not_found ? kNotFound : kCannotExecute, "oshrun " + text, Ending::kTerminated);
-  }
+void Job::exec_failed(const ExecFailure& failure) {
+  const std::string text = text_of(failure);
+  say(text);
+  const bool not_found = failure.step == ExecFailure::kExecute && failure.error == ENOENT;
+  end(not_found ? kNotFound : kCannotExecute, "oshrun " + text, Ending::kTerminated);
 }
 
 std::string Job::text_of(const ExecFailure& failure) const {
   const int pe = failure.tag;
-  const int number = parts_.options.number(pe);
+  const int number = tools_.options.number(pe);
   const std::string error = std::string(": ") + std::strerror(failure.error);
   switch (failure.step) {
     case ExecFailure::kPrepare:
       return fmt::format("cannot set up the process of PE {}{}", number, error);
     case ExecFailure::kBind:
-      return fmt::format("cannot keep PE {} {}{}", number, parts_.binding.text(pe, parts_.options.pes()), error);
+      return fmt::format("cannot keep PE {} {}{}", number, parts_.binding.text(pe, tools_.options.pes()), error);
     case ExecFailure::kEnterFolder:
       return "cannot run " + programs_.file_of(pe) + " in " + programs_.folder_of(pe) + error;
     case ExecFailure::kExecute:
@@ -256,34 +178,12 @@ std::string Job::text_of(const ExecFailure& failure) const {
   return "cannot run " + programs_.file_of(pe) + error + hint;
 }
 
-void Job::reap() {
-  std::vector<std::pair<int, int>> ended;  // PE, wait status
-  int wait_status = 0;
-  pid_t pid = 0;
-  while ((pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0) {
-    if (parts_.device && pid == parts_.device->pid()) {
-      device_ended(wait_status);
-    }
-    if (pid == parts_.guard.group()) {
-      parts_.guard.note_end();
-    }
-    const auto pe =
-        std::find_if(pes_.begin(), pes_.end(), [&](const Pe& one) { return one.running && one.pid == pid; });
-    if (pe == pes_.end()) {
-      continue;  // a process that a PE left behind
-    }
-    pe->running = false;
-    if (parts_.tool.at_terminal() == static_cast<int>(pe - pes_.begin())) {
-      give_terminal(::getpgrp());
-    }
-    ended.emplace_back(static_cast<int>(pe - pes_.begin()), wait_status);
+void Job::process_ended(std::size_t index, int wait_status) {
+  const int pe = static_cast<int>(index);
+  if (parts_.tool.at_terminal() == pe) {
+    give_terminal(::getpgrp());
   }
-  // Among PEs that ended together, a killed one is probably the cause and the others the consequence.
-  std::stable_sort(ended.begin(), ended.end(),
-                   [](const auto& a, const auto& b) { return WIFSIGNALED(a.second) && !WIFSIGNALED(b.second); });
-  for (const auto& [pe, how] : ended) {
-    pe_ended(pe, how);
-  }
+  pe_ended(pe, wait_status);
 }
 
 void Job::pe_ended(int pe, int wait_status) {
@@ -294,16 +194,16 @@ void Job::pe_ended(int pe, int wait_status) {
   const auto reported = parts_.memory.ended();
   const bool may_be_cause = !reported || (may_be_consequence(*reported) && WIFSIGNALED(wait_status));
   const bool is_survived = !left && parts_.memory.header().survives.load(std::memory_order_acquire) != 0;
-  if (ending_ == Ending::kNo && is_survived) {
+  if (ending() == Ending::kNo && is_survived) {
     pe_lost(pe, wait_status);
     return;
   }
-  if (ending_ == Ending::kNo && status != 0 && may_be_cause) {
+  if (ending() == Ending::kNo && status != 0 && may_be_cause) {
     const std::string text = end_text(pe, wait_status);
     failed_ = failed_.value_or(pe);
     if (left) {
       say(text);
-      status_ = status_.value_or(status);  // other PEs do not wait for it
+      set_job_status(job_status().value_or(status));  // other PEs do not wait for it
     } else {
       cause_ = Cause{pe, text, WIFSIGNALED(wait_status)};
       end(status, text, Ending::kTold);
@@ -323,46 +223,46 @@ void Job::pe_lost(int pe, int wait_status) {
   const PeEnd reported = parts_.ends.of(pe);
   const std::string text = reported.kind == EndKind::kNone ? end_text(pe, wait_status) : text_of(pe, reported);
   told_[static_cast<std::size_t>(pe)] = true;
-  if (lost.restarts >= parts_.options.restarts || !any_running()) {
+  if (lost.restarts >= tools_.options.restarts || !any_running()) {
     say(text + "; the others go on without it");
     say_calls(pe, reported);
     return;
   }
   say(fmt::format("{}; the others go on without it, and it starts again ({} of {})", text, lost.restarts + 1,
-                  parts_.options.restarts));
+                  tools_.options.restarts));
   say_calls(pe, reported);
   restart(pe);
 }
 
 /// The new process joins the job by the same environment, and takes the place: LocalBootstrap::join().
 void Job::restart(int pe) {
-  while (parts_.output.move()) {  // what the PE has printed is still in the pipe
+  while (tools_.output.move()) {  // what the PE has printed is still in the pipe
   }
   Pe& lost = pes_[static_cast<std::size_t>(pe)];
   parts_.ends.clear(pe);
   told_[static_cast<std::size_t>(pe)] = false;
   const auto pid = start_pe(pe);
   if (!pid) {
-    say(fmt::format("cannot start PE {} again: {}", parts_.options.number(pe), pid.error().text));
+    say(fmt::format("cannot start PE {} again: {}", tools_.options.number(pe), pid.error().text));
     return;
   }
-  lost = Pe{.pid = *pid, .running = true, .restarts = lost.restarts + 1};
+  lost = Pe{{*pid, true}, false, false, lost.restarts + 1};
 }
 
 void Job::kill_left_out() {
-  if (ending_ != Ending::kNo) {
+  if (ending() != Ending::kNo) {
     return;
   }
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     Pe& one = pes_[static_cast<std::size_t>(pe)];
     // Relaxed: no other data depends on it.
     const pid_t left_out = -parts_.memory.slot(pe).owner.load(std::memory_order_relaxed);
-    if (!one.running || one.is_killed || left_out <= 0 || one.restarts >= parts_.options.restarts) {
+    if (!one.running || one.is_killed || left_out <= 0 || one.restarts >= tools_.options.restarts) {
       continue;
     }
     // A process that the PE's program has started may be the PE: the program ends after it, as after any death. Its
     // number may be another process's by now, but hardly that of one of the job.
-    if (left_out == one.pid || ::getpgid(left_out) == parts_.guard.group()) {
+    if (left_out == one.pid || ::getpgid(left_out) == tools_.guard.group()) {
       one.is_killed = true;
       say(name_of(pe) + ": the other PEs have left it out; killing it to start it again");
       ::kill(left_out, SIGKILL);
@@ -370,7 +270,10 @@ void Job::kill_left_out() {
   }
 }
 
-void Job::device_ended(int wait_status) {
+void Job::other_ended(pid_t pid, int wait_status) {
+  if (!parts_.device || pid != parts_.device->pid()) {
+    return;  // a process that a PE left behind
+  }
   say(fmt::format("the fake device (pid {}) {}; the job goes on with software barriers", parts_.device->pid(),
                   exit_text(wait_status)));
   parts_.device->note_end();
@@ -390,7 +293,7 @@ bool Job::may_be_consequence(const JobEnd& ended) const {
 }
 
 void Job::look_for_abort() {
-  if (ending_ != Ending::kNo) {
+  if (ending() != Ending::kNo) {
     return;
   }
   const auto ended = parts_.memory.ended();
@@ -403,7 +306,7 @@ void Job::look_for_abort() {
       return;
     }
   }
-  const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
+  const bool by_pe = ended->pe >= 0 && ended->pe < tools_.options.pes();
   if (by_pe && ended->reason.starts_with(name_of(ended->pe))) {  // it has announced its exit
     failed_ = failed_.value_or(ended->pe);
     cause_ = Cause{ended->pe, full_name_of(ended->pe) + ended->reason.substr(name_of(ended->pe).size())};
@@ -418,20 +321,14 @@ void Job::look_for_abort() {
 
 std::vector<int> Job::running_pes(bool joined) const {
   std::vector<int> found;
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     // Relaxed: no other data depends on it.
     const bool has_joined = parts_.memory.slot(pe).state.load(std::memory_order_relaxed) != PeState::kAbsent;
     if (pes_[static_cast<std::size_t>(pe)].running && has_joined == joined) {
-      found.push_back(parts_.options.number(pe));
+      found.push_back(tools_.options.number(pe));
     }
   }
   return found;
-}
-
-void Job::look_at_time() {
-  if (timeout_ && Clock::now() >= *timeout_ && ending_ == Ending::kNo) {
-    time_is_over();
-  }
 }
 
 void Job::time_is_over() {
@@ -444,33 +341,28 @@ void Job::time_is_over() {
       uses_library && !absent.empty() ? "; not yet in shmem_init: " + pe_list(absent) : std::string();
   say("the job did not end within its --timeout; still running: " + pe_list(running) + late);
   // PEs that wait in a call of the library end by themselves, and name it.
-  const bool can_tell = uses_library || parts_.options.part;
+  const bool can_tell = uses_library || tools_.options.part;
   end(kTimeoutStatus, "its time (oshrun --timeout) is over", can_tell ? Ending::kTold : Ending::kTerminated);
 }
 
-void Job::show_progress() {
-  const bool is_shown = parts_.output.is_error_for_terminal() || ::isatty(STDERR_FILENO) != 0;
-  if (ending_ != Ending::kNo || Clock::now() < next_progress_ || parts_.options.part || !is_shown) {
-    return;
-  }
-  const auto passed = Clock::now() - start_;
-  next_progress_ = Clock::now() + passed;
+std::string Job::progress(std::chrono::seconds passed) {
   const auto joined = running_pes(true);
   const auto absent = running_pes(false);
-  if (!joined.empty() && !absent.empty()) {
-    say(fmt::format("{} of {} called shmem_init after {} s; waiting for {}", joined.size(),
-                    base::count(parts_.options.pes(), "PE") + (joined.size() == 1 ? " has" : " have"),
-                    std::chrono::duration_cast<std::chrono::seconds>(passed).count(), pe_list(absent)));
+  if (joined.empty() || absent.empty()) {
+    return "";
   }
+  return fmt::format("{} of {} called shmem_init after {} s; waiting for {}", joined.size(),
+                     base::count(tools_.options.pes(), "PE") + (joined.size() == 1 ? " has" : " have"), passed.count(),
+                     pe_list(absent));
 }
 
 void Job::look_for_deserters() {
-  if (ending_ != Ending::kNo) {
+  if (ending() != Ending::kNo) {
     return;
   }
   std::vector<int> deserters;
   std::vector<int> waiting;
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     const Pe& one = pes_[static_cast<std::size_t>(pe)];
     if (one.deserted) {
       deserters.push_back(pe);
@@ -498,12 +390,8 @@ void Job::look_for_deserters() {
   end(1, text, Ending::kTold);
 }
 
-bool Job::any_running() const {
-  return std::any_of(pes_.begin(), pes_.end(), [](const Pe& pe) { return pe.running; });
-}
-
 std::string Job::name_of(int pe) const {
-  return fmt::format("PE {} (pid {})", parts_.options.number(pe), pes_[static_cast<std::size_t>(pe)].pid);
+  return fmt::format("PE {} (pid {})", tools_.options.number(pe), pes_[static_cast<std::size_t>(pe)].pid);
 }
 
 }  // namespace shmem::launcher

@@ -21,7 +21,7 @@ bool is_cause(const PeEnd& end) {
 
 std::string Job::text_of(int pe, const PeEnd& end) const {
   if (end.kind != EndKind::kSignal) {
-    return fmt::format("{} ended the job with status {}: {}", full_name_of(pe), status_.value_or(1),
+    return fmt::format("{} ended the job with status {}: {}", full_name_of(pe), job_status().value_or(1),
                        is_cause(end) ? end.text : wait_report(end).message);
   }
   return fmt::format("{} was killed by signal {} ({}){}", full_name_of(pe), end.signal, ::strsignal(end.signal),
@@ -30,7 +30,7 @@ std::string Job::text_of(int pe, const PeEnd& end) const {
 
 void Job::say_calls(int pe, const PeEnd& end) {
   if (const std::string calls = source_lines(end.frames); !calls.empty()) {
-    say(fmt::format("PE {} was in {}", parts_.options.number(pe), calls));
+    say(fmt::format("PE {} was in {}", tools_.options.number(pe), calls));
   }
 }
 
@@ -41,7 +41,7 @@ int Job::first_cause(const Cause& cause) const {
   }
   int first = found;
   std::uint32_t order = 0;
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     const PeEnd end = parts_.ends.of(pe);
     if (is_cause(end) && (order == 0 || end.order < order)) {
       first = pe;
@@ -52,7 +52,7 @@ int Job::first_cause(const Cause& cause) const {
 }
 
 bool Job::is_told() const {
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     if (parts_.ends.of(pe).kind == EndKind::kTold) {
       return true;
     }
@@ -62,7 +62,7 @@ bool Job::is_told() const {
 
 void Job::look_for_reports() {
   const std::uint32_t reports = parts_.ends.count();
-  if (ending_ != Ending::kNo || reports == reports_seen_) {
+  if (ending() != Ending::kNo || reports == reports_seen_) {
     unseen_since_.reset();
     return;
   }
@@ -71,7 +71,7 @@ void Job::look_for_reports() {
     return;
   }
   reports_seen_ = reports;
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     const PeEnd end = parts_.ends.of(pe);
     if (is_cause(end) && !told_[static_cast<std::size_t>(pe)]) {
       told_[static_cast<std::size_t>(pe)] = true;
@@ -82,9 +82,9 @@ void Job::look_for_reports() {
 }
 
 void Job::show_cause() {
-  const bool is_timeout = !cause_ && status_ == kTimeoutStatus;
+  const bool is_timeout = !cause_ && job_status() == kTimeoutStatus;
   if (!cause_ && !is_timeout) {
-    for (int pe = 0; pe < parts_.options.pes() && ending_ == Ending::kNo; ++pe) {
+    for (int pe = 0; pe < tools_.options.pes() && ending() == Ending::kNo; ++pe) {
       const PeEnd end = parts_.ends.of(pe);
       if (is_cause(end) && !told_[static_cast<std::size_t>(pe)]) {
         say(end.text);
@@ -97,19 +97,19 @@ void Job::show_cause() {
   PeEnd first;
   if (cause >= 0) {
     first = parts_.ends.of(cause);
-    if (parts_.options.part && !is_cause(first) && !cause_->is_killed && is_told()) {
+    if (tools_.options.part && !is_cause(first) && !cause_->is_killed && is_told()) {
       return;  // the oshrun of another node tells
     }
   }
   if (cause_) {
-    const bool is_known = is_cause(first) || (parts_.options.part && first.kind == EndKind::kNoticed);
+    const bool is_known = is_cause(first) || (tools_.options.part && first.kind == EndKind::kNoticed);
     say(is_known && !(cause_->is_killed && first.kind != EndKind::kSignal) ? text_of(cause, first) : cause_->text);
     if (is_cause(first)) {
       say_calls(cause, first);
     }
   }
   std::vector<PeEnd> others;
-  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+  for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     if (pe != cause) {
       others.push_back(parts_.ends.of(pe));
     }

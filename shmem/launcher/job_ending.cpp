@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a job ends early: its PEs are told, terminated, and killed; and its last output.
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <string_view>
+#include <string>
+#include <vector>
 
+#include "base/size_text.hpp"
 #include "shmem/launcher/job.hpp"
+#include "shmem/launcher/node_part.hpp"
 
 namespace shmem::launcher {
 
@@ -20,45 +20,21 @@ constexpr std::chrono::milliseconds kKillLimit{10000};
 
 }  // namespace
 
-void Job::end(int status, const std::string& reason, Ending ending) {
-  if (ending_ == Ending::kNo) {
-    status_ = status_.value_or(status);
-  }
+std::chrono::milliseconds Job::begin_stage(Ending ending, int status, const std::string& reason) {
   parts_.memory.end(kLauncher, status, reason);
-  ending_ = ending;
-  next_step_ = Clock::now() + parts_.options.grace;
   if (ending == Ending::kTerminated) {
     signal_pes(SIGTERM);
   }
   if (ending == Ending::kKilled) {
     signal_pes(SIGKILL);
-    next_step_ = Clock::now() + kKillLimit;
+    return kKillLimit;
   }
-}
-
-void Job::advance_ending() {
-  if (ending_ == Ending::kNo || Clock::now() < next_step_ || !any_running()) {
-    return;
-  }
-  const int status = status_.value_or(1);
-  switch (ending_) {
-    case Ending::kNo:
-      return;
-    case Ending::kTold:
-      return end(status, "", Ending::kTerminated);
-    case Ending::kTerminated:
-      return end(status, "", Ending::kKilled);
-    case Ending::kKilled:
-      say("PEs do not die of SIGKILL (the kernel is busy for them); leaving them");
-      for (Pe& pe : pes_) {
-        pe.running = false;
-      }
-  }
+  return tools_.options.grace;
 }
 
 void Job::signal_pes(int signal) {
-  parts_.guard.signal_group(signal);
-  parts_.guard.signal_group(SIGCONT);
+  tools_.guard.signal_group(signal);
+  tools_.guard.signal_group(SIGCONT);
   for (const Pe& pe : pes_) {
     if (!pe.running) {
       continue;
@@ -68,7 +44,7 @@ void Job::signal_pes(int signal) {
   }
 }
 
-void Job::forward(int signal) const {
+void Job::forward(int signal) {
   for (const Pe& pe : pes_) {
     if (pe.running) {
       ::kill(pe.pid, signal);
@@ -77,30 +53,40 @@ void Job::forward(int signal) const {
 }
 
 void Job::stop_with_terminal() {
-  parts_.guard.signal_group(SIGSTOP);
+  tools_.guard.signal_group(SIGSTOP);
   ::kill(::getpid(), SIGSTOP);
-  parts_.guard.signal_group(SIGCONT);
+  tools_.guard.signal_group(SIGCONT);
 }
 
-void Job::finish_output() {
-  // The rest in the PEs' pipes, then their unfinished lines.
-  if (drain_output()) {
-    parts_.output.release_all();
-    drain_output();
+int Job::finish() {
+  look_for_abort();
+  std::vector<pid_t> kept = {tools_.guard.group()};
+  if (parts_.device) {
+    kept.push_back(parts_.device->pid());
   }
+  const int ended = end_leftovers(kept, tools_.options.grace);
+  if (ended > 0 && ending() == Ending::kNo) {
+    say(fmt::format("ended {} that PEs had left behind", base::count(ended, "process")));
+  }
+  finish_output();
+  show_last_lines();
+  report_tools();
+  show_cause();
+  // The end of PEs that the others have survived is no failure of the job, unless there is no other.
+  return job_status().value_or(someone_finished_ ? 0 : lost_.value_or(0));
 }
 
 void Job::report_tools() {
-  if (!parts_.options.valgrind.empty() && !parts_.options.part) {
-    say(valgrind_summary(parts_.options.valgrind, parts_.options.pes()));
+  if (!tools_.options.valgrind.empty() && !tools_.options.part) {
+    say(valgrind_summary(tools_.options.valgrind, tools_.options.pes()));
     drain_output();
   }
   if (!parts_.profiler) {
     return;
   }
   const auto counts = parts_.profiler->counts(parts_.host);
-  if (!parts_.options.part) {
-    say(write_report(counts, parts_.options.pes(), parts_.options.profile));
+  if (!tools_.options.part) {
+    say(write_report(counts, tools_.options.pes(), tools_.options.profile));
     drain_output();
     return;
   }
@@ -108,40 +94,15 @@ void Job::report_tools() {
 }
 
 void Job::show_last_lines() {
-  const auto lines = failed_ ? parts_.output.out_of_sight(*failed_) : std::vector<std::string>();
+  const auto lines = failed_ ? tools_.output.out_of_sight(*failed_) : std::vector<std::string>();
   if (lines.empty()) {
     return;
   }
-  say(fmt::format("the last lines of PE {}:", parts_.options.number(*failed_)));
+  say(fmt::format("the last lines of PE {}:", tools_.options.number(*failed_)));
   for (const std::string& line : lines) {
     say("| " + line);
   }
   drain_output();
-}
-
-bool Job::drain_output() {
-  Output& output = parts_.output;
-  // While the reader has not taken the pending output, nothing more is read.
-  while (output.move() || output.is_pending()) {
-    if (!output.is_pending()) {
-      continue;
-    }
-    const auto outputs = output.wanted();
-    std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
-    ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
-    while (const int signal = parts_.signals.next()) {
-      if (signal == SIGTSTP) {
-        stop_with_terminal();
-      }
-      if (signal != SIGCHLD && signal != SIGTSTP && !is_for_pes(signal)) {
-        return false;
-      }
-    }
-    if (timeout_ && Clock::now() >= *timeout_) {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace shmem::launcher

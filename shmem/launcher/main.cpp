@@ -64,12 +64,13 @@ std::string host_name() {
 }
 
 /// All parts of the job. Undone as a whole if one of them cannot be made.
-Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
+Result<Job::Parts> prepare(Options given, std::vector<std::string> files) {
   Error error;
-  auto signals = Signals::block();
-  if (!got(signals, error)) {
+  auto tools = JobRunner::Tools::make(std::move(given), open_output);
+  if (!got(tools, error)) {
     return error;
   }
+  const Options& options = tools->options;
   auto binding = choose_binding(options.bind);
   if (!got(binding, error)) {
     return error;
@@ -82,17 +83,9 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(ends, error)) {
     return error;
   }
-  auto guard = Guard::start();
-  if (!got(guard, error)) {
-    return error;
-  }
-  auto reports = ExecReports::open();
-  if (!got(reports, error)) {
-    return error;
-  }
   std::optional<DeviceProcess> device;
   if (options.gba == "fake") {
-    auto started = DeviceProcess::start(signals->mask_before(), options.ports);
+    auto started = DeviceProcess::start(tools->signals.mask_before(), options.ports);
     if (!got(started, error)) {
       return error;
     }
@@ -110,10 +103,6 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
     }
     terminal.emplace(std::move(*opened));
   }
-  auto output = open_output(options);
-  if (!got(output, error)) {
-    return error;
-  }
   std::optional<Profiler> profiler;
   if (!options.profile.empty()) {
     const int total = options.part ? options.part->total : options.pes();
@@ -123,10 +112,8 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
     }
     profiler.emplace(std::move(*created));
   }
-  return Job::Parts{std::move(options),  std::move(files),    std::move(*binding), std::move(*signals),
-                    std::move(*memory),  std::move(*ends),    std::move(*guard),   std::move(*reports),
-                    std::move(device),   std::move(terminal), std::move(*output),  host_name(),
-                    std::move(profiler), std::move(*tool)};
+  return Job::Parts{*std::move(tools), std::move(files),    *std::move(binding), *std::move(memory),  *std::move(ends),
+                    std::move(device), std::move(terminal), host_name(),         std::move(profiler), *std::move(tool)};
 }
 
 Result<std::vector<std::string>> find_programs(const std::vector<Program>& programs) {

@@ -3,13 +3,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -26,16 +24,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The poll interval for events that wake no poll().
-constexpr milliseconds kOneLook{100};
 /// The time of an oshrun on another node to end, beyond the grace that it gives its PEs twice.
 constexpr milliseconds kNodeLimit{5000};
-/// When a terminal shows for the first time which nodes have not started.
-constexpr milliseconds kProgress{5000};
 /// PEs have limits of their own, which begin when they join.
 constexpr std::chrono::hours kServerLimit{24 * 365};
-constexpr int kTimeoutStatus = 124;
-constexpr int kNotFound = 127;
 constexpr int kRshFailure = 255;
 
 std::string hex(const Secret& secret) {
@@ -158,24 +150,14 @@ Result<std::unique_ptr<RemoteJob>> RemoteJob::prepare(Options options) {
   if (!rsh) {
     return rsh.error();
   }
-  auto signals = Signals::block();
-  if (!signals) {
-    return signals.error();
-  }
-  auto guard = Guard::start();
-  if (!guard) {
-    return guard.error();
-  }
-  auto reports = ExecReports::open();
-  if (!reports) {
-    return reports.error();
-  }
-  auto output = Output::open_for_nodes(static_cast<int>(options.nodes.size()));
-  if (!output) {
-    return output.error();
+  auto tools = Tools::make(std::move(options), [](const Options& all) {
+    return Output::open_for_nodes(static_cast<int>(all.nodes.size()));
+  });
+  if (!tools) {
+    return tools.error();
   }
   // Last: it is a thread, and no process is made by fork() while threads start.
-  auto served = serve(options.pes());
+  auto served = serve(tools->options.pes());
   if (!served) {
     return served.error();
   }
@@ -185,63 +167,38 @@ Result<std::unique_ptr<RemoteJob>> RemoteJob::prepare(Options options) {
       variables.push_back({-1, entry});
     }
   }
-  if (output->is_for_terminal()) {
+  if (tools->output.is_for_terminal()) {
     variables.push_back({-1, std::string(kJobLinesVariable) + "=1"});
   }
-  return std::unique_ptr<RemoteJob>(new RemoteJob({std::move(options), *std::move(self), *std::move(rsh), folder,
-                                                   std::move(variables), std::move(served->server), *std::move(signals),
-                                                   *std::move(guard), *std::move(reports), *std::move(output)}));
+  return std::unique_ptr<RemoteJob>(new RemoteJob(
+      *std::move(tools), {*std::move(self), *std::move(rsh), folder, std::move(variables), std::move(served->server)}));
 }
 
-RemoteJob::RemoteJob(Parts parts) : parts_(std::move(parts)) {
-  for (const NodePes& place : parts_.options.nodes) {
-    nodes_.push_back({.place = place, .input = base::UniqueFd()});
+RemoteJob::RemoteJob(Tools tools, Parts parts) : JobRunner(std::move(tools)), parts_(std::move(parts)) {
+  for (const NodePes& place : tools_.options.nodes) {
+    nodes_.emplace_back().place = place;
   }
-  parts_.output.filter_output([this](int index, std::string_view bytes) {
+  tools_.output.filter_output([this](int index, std::string_view bytes) {
     Node& node = nodes_[static_cast<std::size_t>(index)];
     const std::string text = node.pes.feed(node.ready.feed(bytes), &node.processes);
-    return parts_.options.profile.empty() ? text : node.profile.feed(text, &node.counts);
+    return tools_.options.profile.empty() ? text : node.profile.feed(text, &node.counts);
   });
-}
-
-int RemoteJob::run() {
-  start_ = Clock::now();
-  next_progress_ = start_ + kProgress;
-  if (parts_.options.timeout) {
-    timeout_ = start_ + *parts_.options.timeout;
-  }
-  start_nodes();
-  while (any_running()) {
-    wait_for_something();
-    read_signals();
-    read_exec_failures();
-    publish_pes();
-    reap();
-    look_at_time();
-    show_progress();
-    advance_ending();
-  }
-  end_leftovers({parts_.guard.group()}, parts_.options.grace);
-  finish_output();
-  report_profile();
-  parts_.server->stop();
-  return status_.value_or(0);
 }
 
 // ---- Starting
 
-void RemoteJob::start_nodes() {
+void RemoteJob::start_processes() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (auto started = start(i); !started) {
       say(fmt::format("cannot start {}: {}", name_of(nodes_[i]), started.error().text));
-      return end(1, Ending::kTerminated);
+      return end(1, "", Ending::kTerminated);
     }
   }
 }
 
 Result<void> RemoteJob::start(std::size_t index) {
   Node& node = nodes_[index];
-  auto ends = parts_.output.connect(static_cast<int>(index));
+  auto ends = tools_.output.connect(static_cast<int>(index));
   if (!ends) {
     return ends.error();
   }
@@ -251,12 +208,12 @@ Result<void> RemoteJob::start(std::size_t index) {
   }
   ChildProgram program = program_for(node.place);
   program.tag = static_cast<int>(index);
-  program.group = parts_.guard.group();
+  program.group = tools_.guard.group();
   program.input = input->get();
   program.output = ends->output.get();
   program.error = ends->error.get();
-  program.open_files = parts_.output.open_files_before();
-  const auto pid = launcher::start(program, parts_.signals.mask_before(), parts_.reports);
+  program.open_files = tools_.output.open_files_before();
+  const auto pid = launcher::start(program, tools_.signals.mask_before(), tools_.reports);
   if (!pid) {
     return pid.error();
   }
@@ -266,7 +223,7 @@ Result<void> RemoteJob::start(std::size_t index) {
 }
 
 ChildProgram RemoteJob::program_for(const NodePes& place) const {
-  std::vector<std::string> command = part_arguments(parts_.options, place, parts_.folder);
+  std::vector<std::string> command = part_arguments(tools_.options, place, parts_.folder);
   command.insert(command.begin(), parts_.self);
   ChildProgram program;
   if (is_this_machine(place.host)) {
@@ -275,7 +232,7 @@ ChildProgram RemoteJob::program_for(const NodePes& place) const {
     program.environment = own_environment();
   } else {
     program.file = parts_.rsh;
-    program.arguments = parts_.options.rsh;
+    program.arguments = tools_.options.rsh;
     program.arguments.insert(program.arguments.end(), {place.host, "exec " + quoted(command)});
     program.environment = Environment().entries();
   }
@@ -284,7 +241,7 @@ ChildProgram RemoteJob::program_for(const NodePes& place) const {
 
 Result<base::UniqueFd> RemoteJob::give_input(const NodePes& place, base::UniqueFd& lifeline) const {
   std::vector<NodeVariable> variables = parts_.variables;
-  for (NodeVariable& own : part_variables(parts_.options, place)) {
+  for (NodeVariable& own : part_variables(tools_.options, place)) {
     variables.push_back(std::move(own));
   }
   const std::string bytes = encode(variables);
@@ -309,7 +266,7 @@ Result<base::UniqueFd> RemoteJob::give_input(const NodePes& place, base::UniqueF
 
 void RemoteJob::publish_pes() {
   const auto is_known = [](const Node& node) { return node.pes.is_complete(); };
-  if (is_published_ || ending_ != Ending::kNo || !std::ranges::all_of(nodes_, is_known)) {
+  if (is_published_ || ending() != Ending::kNo || !std::ranges::all_of(nodes_, is_known)) {
     return;
   }
   is_published_ = true;
@@ -318,37 +275,12 @@ void RemoteJob::publish_pes() {
     std::ranges::move(decode_pes(node.processes, node.place.host), std::back_inserter(pes));
   }
   publish_to_debuggers(std::move(pes));
-  if (parts_.options.hold) {
+  if (tools_.options.hold) {
     tell_nodes(kRelease);
   }
 }
 
 // ---- Watching
-
-void RemoteJob::wait_for_something() {
-  const auto outputs = parts_.output.wanted();
-  std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
-  ::poll(polls.data(), polls.size(), static_cast<int>(kOneLook.count()));
-  parts_.output.move();
-}
-
-void RemoteJob::read_signals() {
-  while (const int signal = parts_.signals.next()) {
-    if (signal == SIGCHLD || signal == SIGTSTP) {
-      continue;  // reap() looks anyway; PEs on other nodes do not stop with the terminal
-    }
-    if (signal == SIGUSR1 || signal == SIGUSR2) {
-      tell_nodes(static_cast<char>(signal));
-      continue;
-    }
-    if (ending_ == Ending::kTerminated || ending_ == Ending::kKilled) {  // the second request: at once
-      end(128 + signal, Ending::kKilled);
-      continue;
-    }
-    say(fmt::format("ending the job: signal {} ({})", signal, ::strsignal(signal)));
-    end(128 + signal, Ending::kTerminated);
-  }
-}
 
 void RemoteJob::tell_nodes(char byte) {
   for (const Node& node : nodes_) {
@@ -359,65 +291,47 @@ void RemoteJob::tell_nodes(char byte) {
   }
 }
 
-void RemoteJob::read_exec_failures() {
-  while (const auto failure = parts_.reports.next()) {
-    if (ending_ == Ending::kNo) {
-      const Node& node = nodes_[static_cast<std::size_t>(failure->tag)];
-      say(fmt::format("cannot start {}: {}", name_of(node), std::strerror(failure->error)));
-      end(1, Ending::kTerminated);
-    }
-  }
+void RemoteJob::exec_failed(const ExecFailure& failure) {
+  const Node& node = nodes_[static_cast<std::size_t>(failure.tag)];
+  say(fmt::format("cannot start {}: {}", name_of(node), std::strerror(failure.error)));
+  end(1, "", Ending::kTerminated);
 }
 
-void RemoteJob::reap() {
-  int wait_status = 0;
-  pid_t pid = 0;
-  while ((pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0) {
-    if (pid == parts_.guard.group()) {
-      parts_.guard.note_end();
-    }
-    const auto node = std::ranges::find_if(nodes_, [pid](const Node& one) { return one.running && one.pid == pid; });
-    if (node != nodes_.end()) {
-      parts_.output.move();  // the mark that it was ready may still be in the pipe
-      node->running = false;
-      node->input.reset();
-      node_ended(*node, wait_status);
-    }
-  }
+void RemoteJob::process_ended(std::size_t index, int wait_status) {
+  tools_.output.move();  // the mark that it was ready may still be in the pipe
+  nodes_[index].input.reset();
+  node_ended(nodes_[index], wait_status);
 }
 
 void RemoteJob::node_ended(const Node& node, int wait_status) {
   const int status = exit_status(wait_status);
-  if (!node.ready.found() && ending_ == Ending::kNo) {
+  if (!node.ready.found() && ending() == Ending::kNo) {
     const bool is_here = is_this_machine(node.place.host);
     const std::string hint = status == kNotFound
                                  ? fmt::format("is {} there? oshrun has the same path on all nodes", parts_.self)
                                  : fmt::format("does \"{} {} true\" work? (--rsh or SHMEM_RSH names another program)",
-                                               fmt::join(parts_.options.rsh, " "), node.place.host);
-    say(fmt::format("cannot start {}: {} {}{}", name_of(node), is_here ? "oshrun" : parts_.options.rsh.front(),
+                                               fmt::join(tools_.options.rsh, " "), node.place.host);
+    say(fmt::format("cannot start {}: {} {}{}", name_of(node), is_here ? "oshrun" : tools_.options.rsh.front(),
                     exit_text(wait_status), is_here ? "" : "; " + hint));
-    return end(status == kNotFound ? kNotFound : 1, Ending::kTerminated);
+    return end(status == kNotFound ? kNotFound : 1, "", Ending::kTerminated);
   }
   if (status == 0) {
     return;
   }
-  if (ending_ == Ending::kNo && (status == kRshFailure || WIFSIGNALED(wait_status))) {
+  if (ending() == Ending::kNo && (status == kRshFailure || WIFSIGNALED(wait_status))) {
     say(fmt::format("{} is gone: {} {}", name_of(node),
-                    is_this_machine(node.place.host) ? "oshrun" : parts_.options.rsh.front(), exit_text(wait_status)));
+                    is_this_machine(node.place.host) ? "oshrun" : tools_.options.rsh.front(), exit_text(wait_status)));
   }
   // A PE that was killed is probably the cause, and PEs of other nodes that end with status 1 the consequence.
-  if (status > 128 && ending_ == Ending::kTold && status_ == EXIT_FAILURE) {
-    status_ = status;
+  if (status > 128 && ending() == Ending::kTold && job_status() == EXIT_FAILURE) {
+    set_job_status(status);
   }
-  if (ending_ == Ending::kNo) {
-    end(status, Ending::kTold);
+  if (ending() == Ending::kNo) {
+    end(status, "", Ending::kTold);
   }
 }
 
-void RemoteJob::look_at_time() {
-  if (!timeout_ || Clock::now() < *timeout_ || ending_ != Ending::kNo) {
-    return;
-  }
+void RemoteJob::time_is_over() {
   std::string names;
   for (const Node& node : nodes_) {
     if (node.running) {
@@ -427,89 +341,49 @@ void RemoteJob::look_at_time() {
   say("the job did not end within its --timeout; still running on " + names);
   parts_.server->abort(kTimeoutStatus, "its time (oshrun --timeout) is over");
   tell_nodes(kTimeIsOver);
-  end(kTimeoutStatus, Ending::kTold);
+  end(kTimeoutStatus, "", Ending::kTold);
 }
 
-void RemoteJob::show_progress() {
-  if (ending_ != Ending::kNo || Clock::now() < next_progress_ || ::isatty(STDERR_FILENO) == 0) {
-    return;
-  }
-  const auto passed = Clock::now() - start_;
-  next_progress_ = Clock::now() + passed;
+std::string RemoteJob::progress(std::chrono::seconds passed) {
   std::string names;
   std::size_t ready = 0;
   for (const Node& node : nodes_) {
     ready += node.ready.found() ? 1 : 0;
     names += node.ready.found() ? "" : (names.empty() ? "" : ", ") + name_of(node);
   }
-  if (!names.empty()) {
-    say(fmt::format("{} of {} {} started after {} s; waiting for {}", ready, base::count(nodes_.size(), "node"),
-                    ready == 1 ? "has" : "have", std::chrono::duration_cast<std::chrono::seconds>(passed).count(),
-                    names));
+  if (names.empty()) {
+    return "";
   }
+  return fmt::format("{} of {} {} started after {} s; waiting for {}", ready, base::count(nodes_.size(), "node"),
+                     ready == 1 ? "has" : "have", passed.count(), names);
 }
 
 // ---- Ending
 
-void RemoteJob::end(int status, Ending ending) {
-  status_ = status_.value_or(status);
-  ending_ = ending;
-  const milliseconds grace = parts_.options.grace;
-  next_step_ = Clock::now() + grace;
-  if (ending == Ending::kTerminated) {
+std::chrono::milliseconds RemoteJob::begin_stage(Ending ending, int /*status*/, const std::string& /*reason*/) {
+  if (ending == Ending::kTerminated) {  // the nodes' oshruns end their PEs
     for (Node& node : nodes_) {
       node.input.reset();
     }
-    next_step_ = Clock::now() + 2 * grace + kNodeLimit;
+    return 2 * tools_.options.grace + kNodeLimit;
   }
   if (ending == Ending::kKilled) {
-    parts_.guard.signal_group(SIGKILL);
-    next_step_ = Clock::now() + kNodeLimit;
+    tools_.guard.signal_group(SIGKILL);
+    return kNodeLimit;
   }
+  return tools_.options.grace;
 }
 
-void RemoteJob::advance_ending() {
-  if (ending_ == Ending::kNo || Clock::now() < next_step_ || !any_running()) {
-    return;
-  }
-  const int status = status_.value_or(1);
-  if (ending_ != Ending::kKilled) {
-    return end(status, ending_ == Ending::kTold ? Ending::kTerminated : Ending::kKilled);
-  }
-  say("processes do not die of SIGKILL (the kernel is busy for them); leaving them");
-  for (Node& node : nodes_) {
-    node.running = false;
-  }
-}
-
-void RemoteJob::finish_output() {
-  // The rest in the nodes' pipes, then their unfinished lines.
-  if (drain_output()) {
-    parts_.output.release_all();
-    drain_output();
-  }
-}
-
-bool RemoteJob::drain_output() {
-  // The reader may take its time.
-  Output& output = parts_.output;
-  while (output.move() || output.is_pending()) {
-    if (output.is_pending()) {
-      const auto outputs = output.wanted();
-      std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
-      ::poll(polls.data(), polls.size(), static_cast<int>(kOneLook.count()));
-      while (const int signal = parts_.signals.next()) {
-        if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
-          return false;
-        }
-      }
-    }
-  }
-  return true;
+int RemoteJob::finish() {
+  end_leftovers({tools_.guard.group()}, tools_.options.grace);
+  finish_output();
+  report_profile();
+  parts_.server->stop();
+  return job_status().value_or(0);
 }
 
 void RemoteJob::report_profile() {
-  if (parts_.options.profile.empty()) {
+  if (tools_.options.profile.empty()) {
     return;
   }
   std::vector<PeCounts> counts;
@@ -518,12 +392,8 @@ void RemoteJob::report_profile() {
       counts.push_back(std::move(pe));
     }
   }
-  say(write_report(counts, parts_.options.pes(), parts_.options.profile));
+  say(write_report(counts, tools_.options.pes(), tools_.options.profile));
   drain_output();
-}
-
-bool RemoteJob::any_running() const {
-  return std::ranges::any_of(nodes_, [](const Node& node) { return node.running; });
 }
 
 std::string RemoteJob::name_of(const Node& node) {
