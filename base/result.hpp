@@ -99,6 +99,9 @@ inline std::string errno_text(int error) {
   return text;
 }
 
+inline Error invalid(std::string text) {
+  return fail(std::errc::invalid_argument, std::move(text));
+}
 /// `text` and what errno says, e.g. fail_errno(errno, "cannot map the heap").
 inline Error fail_errno(int error, std::string text) {
   return Error{std::errc{error}, std::move(text) + ": " + std::generic_category().message(error)};

@@ -9,6 +9,7 @@ namespace shmem {
 using base::Error;
 using base::fail;
 using base::fail_errno;
+using base::invalid;
 using base::Result;
 
 }  // namespace shmem

@@ -143,19 +143,15 @@ extern "C" uint64_t shmemx_kv_plan_digest(const shmemx_kv_plan_t* plan) noexcept
 
 namespace {
 
-shmem::Error invalid(std::string what) {
-  return shmem::fail(std::errc::invalid_argument, std::move(what));
-}
-
 Result<Planning> planning_of(const shmemx_kv_planning_t& given) {
   if (given.planner != SHMEMX_KV_PAIR && given.planner != SHMEMX_KV_BALANCED) {
-    return invalid(fmt::format("planner {} is neither SHMEMX_KV_PAIR nor SHMEMX_KV_BALANCED", given.planner));
+    return shmem::invalid(fmt::format("planner {} is neither SHMEMX_KV_PAIR nor SHMEMX_KV_BALANCED", given.planner));
   }
   if (given.mode != SHMEMX_KV_COPY && given.mode != SHMEMX_KV_MOVE) {
-    return invalid(fmt::format("mode {} is neither SHMEMX_KV_COPY nor SHMEMX_KV_MOVE", given.mode));
+    return shmem::invalid(fmt::format("mode {} is neither SHMEMX_KV_COPY nor SHMEMX_KV_MOVE", given.mode));
   }
   if (given.reserved != 0) {
-    return invalid(fmt::format("reserved is {}, not 0", given.reserved));
+    return shmem::invalid(fmt::format("reserved is {}, not 0", given.reserved));
   }
   return Planning{.planner = given.planner == SHMEMX_KV_PAIR ? Planner::kPair : Planner::kBalanced,
                   .mode = given.mode == SHMEMX_KV_MOVE ? Mode::kMove : Mode::kCopy,
@@ -170,10 +166,10 @@ Result<std::vector<Sequence>> sequences_of(const shmemx_kv_sequence_t* given, st
   for (std::size_t i = 0; i < count; ++i) {
     const shmemx_kv_sequence_t& one = given[i];
     if (one.block_count < 0 || one.hash_count < 0) {
-      return invalid(fmt::format("sequence {} has {} blocks and {} hashes", i, one.block_count, one.hash_count));
+      return shmem::invalid(fmt::format("sequence {} has {} blocks and {} hashes", i, one.block_count, one.hash_count));
     }
     if ((one.blocks == nullptr && one.block_count > 0) || (one.hashes == nullptr && one.hash_count > 0)) {
-      return invalid(fmt::format("sequence {}: {} is NULL", i, one.blocks == nullptr ? "blocks" : "hashes"));
+      return shmem::invalid(fmt::format("sequence {}: {} is NULL", i, one.blocks == nullptr ? "blocks" : "hashes"));
     }
     sequences.push_back({.pe = one.pe,
                          .tokens = one.tokens,

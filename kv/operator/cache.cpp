@@ -11,10 +11,6 @@
 namespace shmem::kv {
 namespace {
 
-Error invalid(std::string what) {
-  return fail(std::errc::invalid_argument, std::move(what));
-}
-
 std::string describe(const Shape& shape) {
   return fmt::format("{} of {} of {} x {} x {} elements", base::count(shape.layers, "layer"),
                      base::count(shape.blocks, "block"), base::count(shape.heads, "head"), shape.page, shape.head_dim);

@@ -8,10 +8,6 @@
 namespace shmem::kv {
 namespace {
 
-Error invalid(std::string what) {
-  return fail(std::errc::invalid_argument, std::move(what));
-}
-
 Error bad_table(const std::string& what) {
   return invalid("global_shuffle_table: " + what);
 }

@@ -12,10 +12,6 @@
 namespace shmem::kv {
 namespace {
 
-Error invalid(std::string what) {
-  return fail(std::errc::invalid_argument, std::move(what));
-}
-
 std::string name_block(std::int64_t pe, std::int64_t block) {
   return fmt::format("block {} of PE {}", block, pe);
 }

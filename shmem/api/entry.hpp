@@ -56,6 +56,10 @@ inline Runtime& running(const char* call) {
 
 /// Keeps the text for shmemx_error_text and returns the negative errno.
 int report(const Error& error);
+/// 0, or report() of the Error.
+inline int code_of(const Result<void>& result) {
+  return result ? 0 : report(result.error());
+}
 /// As report(), and prints the text, unless errors return: then the program does.
 int report_loudly(const Error& error);
 

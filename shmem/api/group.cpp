@@ -71,10 +71,6 @@ int out_of_memory() {
   }                                  \
   SHMEM_CATCH(int)
 
-int code_of(const Result<void>& result) {
-  return result ? 0 : api::report(result.error());
-}
-
 shmem::Error refuse(const char* call, const std::string& problem) {
   return shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: {}", call, problem));
 }
@@ -226,7 +222,7 @@ Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shm
 extern "C" {
 
 int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size, shmemx_group_t** group) noexcept try {
-  return code_of(create(store, rank, size, group));
+  return api::code_of(create(store, rank, size, group));
 }
 SHMEM_GROUP_CATCH
 
@@ -238,18 +234,18 @@ void shmemx_group_destroy(shmemx_group_t* group) noexcept {
 }
 
 int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {
-  return code_of(run("shmemx_group_run", group, call, 0));
+  return api::code_of(run("shmemx_group_run", group, call, 0));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_run_signed(shmemx_group_t* group, const shmemx_group_call_t* call, uint32_t signature) noexcept try {
-  return code_of(run("shmemx_group_run_signed", group, call, signature));
+  return api::code_of(run("shmemx_group_run_signed", group, call, signature));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
                           shmemx_group_memory_t** memory) noexcept try {
-  return code_of(allocate(group, bytes, timeout_ns, memory));
+  return api::code_of(allocate(group, bytes, timeout_ns, memory));
 }
 SHMEM_GROUP_CATCH
 
@@ -272,22 +268,22 @@ void shmemx_group_memory_free(shmemx_group_memory_t* memory) noexcept {
 int shmemx_group_check(shmemx_group_t* group, int rank) noexcept try {
   constexpr const char* kCall = "shmemx_group_check";
   if (auto ok = check(kCall, "group", group); !ok) {
-    return code_of(ok);
+    return api::code_of(ok);
   }
   if (rank < 0 || rank >= group->group->size()) {
-    return code_of(refuse(kCall, fmt::format("there is no rank {} in this group", rank)));
+    return api::code_of(refuse(kCall, fmt::format("there is no rank {} in this group", rank)));
   }
-  return code_of(group->group->check(rank));
+  return api::code_of(group->group->check(rank));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcept try {
   constexpr const char* kCall = "shmemx_group_missing";
   if (auto ok = check(kCall, "group", group); !ok) {
-    return code_of(ok);
+    return api::code_of(ok);
   }
   if (text == nullptr || size == 0) {
-    return code_of(refuse(kCall, "there is no room for the text"));
+    return api::code_of(refuse(kCall, "there is no room for the text"));
   }
   const std::string missing = group->group->missing();
   text[missing.copy(text, size - 1)] = '\0';
@@ -298,10 +294,10 @@ SHMEM_GROUP_CATCH
 int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) noexcept try {
   constexpr const char* kCall = "shmemx_group_statistics";
   if (auto ok = check(kCall, "group", group); !ok) {
-    return code_of(ok);
+    return api::code_of(ok);
   }
   if (statistics == nullptr) {
-    return code_of(refuse(kCall, "statistics is NULL"));
+    return api::code_of(refuse(kCall, "statistics is NULL"));
   }
   const auto [calls, direct_calls, staged_bytes, direct_messages] = group->group->statistics();
   *statistics = {calls, direct_calls, staged_bytes, direct_messages};
@@ -311,7 +307,7 @@ SHMEM_GROUP_CATCH
 
 int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag, uint64_t timeout_ns,
                       shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
-  return code_of(post(
+  return api::code_of(post(
       group, "shmemx_group_send",
       {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, 0, to, tag, timeout_ns, done, context}, message));
 }
@@ -319,16 +315,16 @@ SHMEM_GROUP_CATCH
 
 int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag, uint64_t timeout_ns,
                          shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
-  return code_of(post(group, "shmemx_group_receive",
-                      {shmem::Message::Way::kReceive, data, bytes, 0, source, tag, timeout_ns, done, context},
-                      message));
+  return api::code_of(post(group, "shmemx_group_receive",
+                           {shmem::Message::Way::kReceive, data, bytes, 0, source, tag, timeout_ns, done, context},
+                           message));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t bytes, uint32_t type, int to, int tag,
                             uint64_t timeout_ns, shmemx_group_done_t done, void* context,
                             shmemx_group_message_t** message) noexcept try {
-  return code_of(post(
+  return api::code_of(post(
       group, "shmemx_group_send_typed",
       {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, type, to, tag, timeout_ns, done, context}, message));
 }
@@ -337,15 +333,15 @@ SHMEM_GROUP_CATCH
 int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, uint32_t type, int source, int tag,
                                uint64_t timeout_ns, shmemx_group_done_t done, void* context,
                                shmemx_group_message_t** message) noexcept try {
-  return code_of(post(group, "shmemx_group_receive_typed",
-                      {shmem::Message::Way::kReceive, data, bytes, type, source, tag, timeout_ns, done, context},
-                      message));
+  return api::code_of(post(group, "shmemx_group_receive_typed",
+                           {shmem::Message::Way::kReceive, data, bytes, type, source, tag, timeout_ns, done, context},
+                           message));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_message_test(shmemx_group_message_t* message) noexcept try {
   if (auto ok = check("shmemx_group_message_test", "message", message); !ok) {
-    return code_of(ok);
+    return api::code_of(ok);
   }
   // Acquire: pairs with the Mail's end of the message.
   if (!message->message->over.load(std::memory_order_acquire)) {
@@ -357,12 +353,12 @@ SHMEM_GROUP_CATCH
 
 int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
   if (auto ok = check("shmemx_group_message_wait", "message", message); !ok) {
-    return code_of(ok);
+    return api::code_of(ok);
   }
   if (message->message->over.load(std::memory_order_acquire)) {
     return message->message->error ? api::report(shmem::Group::in_ranks(*message->message->error)) : 0;
   }
-  return code_of(message->group->wait(message->message));
+  return api::code_of(message->group->wait(message->message));
 }
 SHMEM_GROUP_CATCH
 
@@ -381,3 +377,5 @@ void shmemx_group_message_free(shmemx_group_message_t* message) noexcept {
   }
 }
 }
+
+#undef SHMEM_GROUP_CATCH

@@ -188,10 +188,6 @@ Result<void> set_uniqueid_args(int my_pe, int n_pes, std::int64_t size, shmemx_u
   return {};
 }
 
-int code_of(const Result<void>& result) {
-  return result ? 0 : api::report(result.error());
-}
-
 }  // namespace
 
 extern "C" {
@@ -200,17 +196,17 @@ int shmemx_init_status() noexcept {
   return Runtime::is_initialized() ? SHMEMX_STATUS_IS_INITIALIZED : SHMEMX_STATUS_NOT_INITIALIZED;
 }
 
-int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) noexcept try { return code_of(get_uniqueid(uid)); }
+int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) noexcept try { return api::code_of(get_uniqueid(uid)); }
 SHMEM_CATCH(int)
 
 int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_mem_size, shmemx_uniqueid_t* uid,
                                   shmemx_init_attr_t* attr) noexcept try {
-  return code_of(set_uniqueid_args(my_pe, n_pes, local_mem_size, uid, attr));
+  return api::code_of(set_uniqueid_args(my_pe, n_pes, local_mem_size, uid, attr));
 }
 SHMEM_CATCH(int)
 
 int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) noexcept try {
-  return code_of(init(flags, attr));
+  return api::code_of(init(flags, attr));
 }
 SHMEM_CATCH(int)
 }
