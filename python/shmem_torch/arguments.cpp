@@ -59,10 +59,10 @@ void check_list(const char* name, const Tensors& list, int size, const at::Tenso
   }
 }
 
-std::vector<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
-                                    int size) {
+Few<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
+                            int size) {
   const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
-  std::vector<std::uint64_t> parts(static_cast<std::size_t>(size));
+  Few<std::uint64_t> parts(static_cast<std::size_t>(size));
   if (splits.empty() && rows % size != 0) {
     refuse(name, "the first dimension is " + std::to_string(rows) + ", not a multiple of the " + std::to_string(size) +
                      " ranks");

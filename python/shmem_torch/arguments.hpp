@@ -23,7 +23,7 @@ void check_type(const char* name, const at::Tensor& one, const at::Tensor& other
 /// Throws unless there is a tensor like `like` for each rank.
 void check_list(const char* name, const Tensors& list, int size, const at::Tensor& like);
 /// The bytes of each rank's part along the first dimension; equal parts if no sizes are given.
-std::vector<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
-                                    int size);
+Few<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
+                            int size);
 
 }  // namespace shmem_torch

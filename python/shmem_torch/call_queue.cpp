@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -25,15 +24,11 @@ namespace {
 constexpr std::chrono::milliseconds kNap{1};
 constexpr int kNaps = 50;  // before the thread sleeps until it is woken
 
-std::string outcome_of(const QueuedCall& call) {
+std::string failure_of(const std::exception& thrown) {
   try {
-    return call.make();
-  } catch (const std::exception& error) {
-    try {
-      return text_of(error);
-    } catch (const std::bad_alloc&) {
-      return "out of memory";  // so short that it needs none
-    }
+    return text_of(thrown);
+  } catch (const std::bad_alloc&) {
+    return "out of memory";  // so short that it needs none
   }
 }
 
@@ -59,15 +54,18 @@ struct CallQueue::State {
   std::mutex mutex;
   std::condition_variable given;  // for the thread
   std::condition_variable ended;
-  std::deque<CallPointer> calls;
-  bool making = false;  // a call has been taken out
+  QueuedCall* first = nullptr;  // of those that no thread has taken
+  QueuedCall* last = nullptr;
+  const QueuedCall* leaving = nullptr;  // it is over, and the thread that has made it is about to let go of it
+  bool making = false;                  // a call has been taken out
   bool naps = false;
   bool hurried = false;
   bool stopping = false;
   std::thread thread;  // from the first call on
 
   // All are called with the mutex held.
-  [[nodiscard]] bool can_make() const { return !making && !calls.empty(); }
+  [[nodiscard]] bool can_make() const { return !making && first != nullptr; }
+  [[nodiscard]] bool is_over(const QueuedCall& call) const { return call.is_over_ && leaving != &call; }
   void hurry() {
     if (!std::exchange(hurried, true)) {
       given.notify_one();
@@ -75,8 +73,9 @@ struct CallQueue::State {
   }
   /// False if there is no thread yet and none can be started now.
   static bool start_thread(const std::shared_ptr<State>& state);
+  void add(QueuedCall& call);
   void make_first(std::unique_lock<std::mutex>& lock);
-  void finish(std::unique_lock<std::mutex>& lock, const CallPointer& call);
+  void let_go(std::unique_lock<std::mutex>& lock, QueuedCall& call, std::string error);  // with it released
   void rest(std::unique_lock<std::mutex>& lock);
   static void serve(const std::shared_ptr<State>& state);
 };
@@ -97,31 +96,44 @@ bool CallQueue::State::start_thread(const std::shared_ptr<State>& state) {
   }
 }
 
+void CallQueue::State::add(QueuedCall& call) {
+  call.keep();
+  (first == nullptr ? first : last->next_) = &call;
+  last = &call;
+}
+
 void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
-  const CallPointer call = std::move(calls.front());
-  calls.pop_front();
+  QueuedCall& call = *std::exchange(first, first->next_);
   making = true;
   lock.unlock();
-  call->error = outcome_of(*call);
-  if (const PythonWork work; work.may_run()) {
-    tell_end(*call);
+  std::string error;
+  try {
+    error = call.make();
+  } catch (const std::exception& thrown) {
+    error = failure_of(thrown);
   }
-  // What the call has kept has gone now, before a waiter returns, which may then expect its group to end. With it the
-  // queue may go: not under its mutex.
+  let_go(lock, call, std::move(error));
   lock.lock();
+  leaving = nullptr;
   making = false;
-  call->over = true;
   ended.notify_all();
 }
 
-/// Makes calls until this one is over.
-void CallQueue::State::finish(std::unique_lock<std::mutex>& lock, const CallPointer& call) {
-  while (!call->over) {
-    if (can_make()) {
-      make_first(lock);
-    } else {
-      ended.wait(lock);
-    }
+/// What the call has kept goes now, before a waiter returns, which may then expect its group to end. With it the queue
+/// may go: not under its mutex.
+void CallQueue::State::let_go(std::unique_lock<std::mutex>& lock, QueuedCall& call, std::string error) {
+  const PythonWork work;
+  if (work.may_run()) {
+    end(call, error);
+  }
+  lock.lock();
+  call.error_ = std::move(error);
+  call.has_ended_ = work.may_run();
+  call.is_over_ = true;
+  leaving = &call;
+  lock.unlock();
+  if (work.may_run()) {
+    call.let_go();
   }
 }
 
@@ -129,7 +141,7 @@ void CallQueue::State::finish(std::unique_lock<std::mutex>& lock, const CallPoin
 void CallQueue::State::rest(std::unique_lock<std::mutex>& lock) {
   naps = true;
   for (int nap = 0; nap < kNaps && !stopping && !hurried; ++nap) {
-    const bool was_idle = calls.empty();
+    const bool was_idle = first == nullptr;
     given.wait_for(lock, kNap);
     if (!was_idle && can_make()) {
       break;  // nobody has made it during a whole nap
@@ -149,7 +161,7 @@ void CallQueue::State::rest(std::unique_lock<std::mutex>& lock) {
 void CallQueue::State::serve(const std::shared_ptr<State>& state) {
   ::pthread_setname_np(::pthread_self(), "shmem-torch");
   std::unique_lock lock(state->mutex);
-  while (!state->stopping || !state->calls.empty()) {
+  while (!state->stopping || state->first != nullptr) {
     state->rest(lock);
     while (state->can_make()) {
       state->make_first(lock);
@@ -186,15 +198,11 @@ CallQueue::~CallQueue() {
   }
 }
 
-/// The call is over, or about to be. Lets go of what it has kept.
-void CallQueue::tell_end(QueuedCall& call) {
-  call.make = nullptr;
-  if (auto tell = std::exchange(call.ended, nullptr); tell) {
-    try {
-      tell(call.error);
-    } catch (const std::exception&) {
-      // An exception of a callback, or no memory for one: perhaps on the queue's thread, where it would be the end.
-    }
+void CallQueue::end(QueuedCall& call, const std::string& error) {
+  try {
+    call.end(error);
+  } catch (const std::exception&) {
+    // An exception of a callback, or no memory for one: perhaps on the queue's thread, where it would be the end.
   }
 }
 
@@ -207,15 +215,16 @@ void CallQueue::require_process() const {
   }
 }
 
-void CallQueue::give(const CallPointer& call) {
+void CallQueue::give(QueuedCall& call) {
   require_process();
   const auto state = state_;  // the call may drop the queue
   std::unique_lock lock(state->mutex);
   const bool had_thread = state->thread.joinable();
   const bool has_thread = State::start_thread(state);
-  state->calls.push_back(call);  // last of what can fail: a call that is not in the queue is never made
+  state->add(call);
   if (!has_thread) {
-    state->finish(lock, call);  // since no other thread might
+    lock.unlock();
+    wait(call);  // since no other thread might make it
   } else if (had_thread && !state->naps) {
     state->given.notify_one();
   }
@@ -227,38 +236,45 @@ void CallQueue::hurry() {
   state_->hurry();
 }
 
-void CallQueue::wait(const CallPointer& call) {
+void CallQueue::wait(QueuedCall& call) {
   require_process();
   const auto state = state_;
   std::unique_lock lock(state->mutex);
-  state->finish(lock, call);
+  while (!state->is_over(call)) {
+    if (state->can_make()) {
+      state->make_first(lock);
+    } else {
+      state->ended.wait(lock);
+    }
+  }
   lock.unlock();
   stay_if_interpreter_exits();
-  if (call->ended) {  // the queue's thread has left it out
-    tell_end(*call);
+  if (!std::exchange(call.has_ended_, true)) {
+    end(call, call.error_);
   }
 }
 
-bool CallQueue::wait_for(const CallPointer& call, std::chrono::milliseconds limit) {
+bool CallQueue::wait_for(QueuedCall& call, std::chrono::milliseconds limit) {
   require_process();
-  std::unique_lock lock(state_->mutex);
-  state_->hurry();
-  const bool over = state_->ended.wait_for(lock, limit, [&call] { return call->over; });
+  const auto state = state_;
+  std::unique_lock lock(state->mutex);
+  state->hurry();
+  const bool over = state->ended.wait_for(lock, limit, [&] { return state->is_over(call); });
   lock.unlock();
   stay_if_interpreter_exits();
-  if (over && call->ended) {
-    tell_end(*call);
+  if (over && !std::exchange(call.has_ended_, true)) {
+    end(call, call.error_);
   }
   return over;
 }
 
-bool CallQueue::is_over(const CallPointer& call) {
+bool CallQueue::is_over(const QueuedCall& call) {
   require_process();
   const std::scoped_lock lock(state_->mutex);
-  if (!call->over) {
+  if (!call.is_over_) {
     state_->hurry();
   }
-  return call->over;
+  return state_->is_over(call);
 }
 
 }  // namespace shmem_torch

@@ -4,24 +4,37 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 
 namespace shmem_torch {
 
-/// One call. `make` runs once, and returns "" or why it failed, or throws that. `ended` runs after it, before waiters
-/// return.
-struct QueuedCall {
-  std::function<std::string()> make;
-  std::function<void(const std::string& error)> ended;
+/// One call. The queue keeps it until it is over.
+class QueuedCall {
+ public:
+  QueuedCall() = default;
+  QueuedCall(const QueuedCall&) = delete;
+  QueuedCall& operator=(const QueuedCall&) = delete;
+
+ protected:
+  ~QueuedCall() = default;
 
  private:
   friend class CallQueue;
-  bool over = false;  // guarded by the queue's mutex
-  std::string error;  // once over, if `ended` is left to the waiter, because the interpreter exits
+  /// Runs once. Returns "" or why it failed, or throws that.
+  virtual std::string make() = 0;
+  /// After make(), before waiters return.
+  virtual void end(const std::string& error) = 0;
+  /// The queue needs the call from now on, and no more. With the second the call may go.
+  virtual void keep() = 0;
+  virtual void let_go() = 0;
+
+  // Guarded by the queue's mutex.
+  QueuedCall* next_ = nullptr;
+  bool is_over_ = false;
+  bool has_ended_ = false;  // no: end() is left to the waiter, because the interpreter exits
+  std::string error_;       // once it is over
 };
-using CallPointer = std::shared_ptr<QueuedCall>;
 
 /// Thread-safe. A caller that waits at once, as most do, makes the call itself: that takes no other thread, and no
 /// wake-up. For that the queue's thread naps for a while after each call, instead of being woken by the next one.
@@ -37,18 +50,19 @@ class CallQueue {
   // perhaps a locked mutex, and its calls on the group would count as those of its parent.
 
   /// Makes the call itself if there is no thread, and none can be started.
-  void give(const CallPointer& call);
+  void give(QueuedCall& call);
   /// The call is not waited for soon: the thread makes it.
   void hurry();
-  void wait(const CallPointer& call);
+  /// Makes calls until this one is over.
+  void wait(QueuedCall& call);
   /// False: not within `limit`. The caller makes no call.
-  bool wait_for(const CallPointer& call, std::chrono::milliseconds limit);
-  [[nodiscard]] bool is_over(const CallPointer& call);
+  bool wait_for(QueuedCall& call, std::chrono::milliseconds limit);
+  [[nodiscard]] bool is_over(const QueuedCall& call);
   void require_process() const;
 
  private:
   struct State;
-  static void tell_end(QueuedCall& call);
+  static void end(QueuedCall& call, const std::string& error);
   const std::shared_ptr<State> state_;  // the thread's, too
   const int owner_;
 };

@@ -100,15 +100,6 @@ std::string GroupHandle::missing() const {
 
 namespace {
 
-int make(const GroupHandle& group, const Call& call) {
-  const shmemx_group_call_t raw{
-      call.kind,           call.type,      call.operation,
-      call.root,           call.bytes,     static_cast<std::uint64_t>(std::chrono::nanoseconds(call.timeout).count()),
-      call.from.data(),    call.to.data(), call.from_bytes.data(),
-      call.to_bytes.data()};
-  return shmemx_group_run_signed(group.get(), &raw, call.signature);
-}
-
 using Said = std::array<char, 160>;  // ends with a zero unless it is full
 
 /// "rank 0: Float [2, 3]; rank 1: Float [3, 2]": the first rank of each text, up to a few. "": all say the same.
@@ -133,39 +124,36 @@ std::string said_of_calls(const GroupHandle& group, std::chrono::milliseconds ti
   Said said{};
   mine.copy(said.data(), said.size());
   std::vector<Said> all(static_cast<std::size_t>(group.size()));
-  Call call;
-  call.kind = SHMEMX_GROUP_ALLGATHER;
-  call.bytes = said.size();
-  call.timeout = timeout;
-  call.from = {said.data()};
+  std::vector<void*> to;
   for (Said& one : all) {
-    call.to.push_back(one.data());
+    to.push_back(one.data());
   }
-  const std::string others = make(group, call) == 0 ? different_texts(all) : "";
+  const void* from = said.data();
+  shmemx_group_call_t call{};
+  call.kind = SHMEMX_GROUP_ALLGATHER;
+  call.type = SHMEMX_GROUP_BYTES;
+  call.bytes = said.size();
+  call.timeout_ns = nanoseconds(timeout);
+  call.from = &from;
+  call.to = to.data();
+  const std::string others = shmemx_group_run(group.get(), &call) == 0 ? different_texts(all) : "";
   const std::string here = mine.empty() ? "" : "here " + mine;
   const std::string text = here + (here.empty() || others.empty() ? "" : "; ") + others;
   return text.empty() ? "" : " (" + text + ")";
 }
 
-/// The error of a call. All ranks get -EINVAL, or none: it comes after the exchange by which they compare their calls.
+}  // namespace
+
 std::string failure_on_all(const GroupHandle& group, const char* name, int error, std::chrono::milliseconds timeout,
                            const Describe& describe) {
   const std::string text = failure_text(name, error, timeout);
   return error == -EINVAL ? text + said_of_calls(group, timeout, describe) : text;
 }
 
-}  // namespace
-
-std::string run(const GroupHandle& group, const Call& call, const Describe& describe) {
-  const int error = make(group, call);
-  return error == 0 ? "" : failure_on_all(group, call.name, error, call.timeout, describe);
-}
-
 std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
                      std::shared_ptr<GroupMemory>& memory) {
   shmemx_group_memory_t* made = nullptr;
-  const auto limit = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count());
-  if (const int error = shmemx_group_allocate(group.get(), bytes, limit, &made); error != 0) {
+  if (const int error = shmemx_group_allocate(group.get(), bytes, nanoseconds(timeout), &made); error != 0) {
     const auto describe = [bytes] { return std::to_string(bytes) + " bytes of symmetric memory"; };
     return failure_on_all(group, name, error, timeout, describe);
   }

@@ -48,23 +48,13 @@ using Describe = std::function<std::string()>;
 /// Instead of a shmemx_group_kind, by a rank that cannot make the call that is due: it fails on all ranks.
 constexpr int kNoCall = -1;
 
-/// The buffers of one collective call, and what remains to be done.
-struct Call {
-  const char* name = "";  // for messages
-  int kind = SHMEMX_GROUP_BARRIER;
-  int type = SHMEMX_GROUP_BYTES;
-  int operation = SHMEMX_GROUP_SUM;
-  int root = 0;
-  std::uint32_t signature = 0;
-  std::uint64_t bytes = 0;
-  std::chrono::milliseconds timeout{0};
-  std::vector<const void*> from{};
-  std::vector<void*> to{};
-  std::vector<std::uint64_t> from_bytes{};
-  std::vector<std::uint64_t> to_bytes{};
-};
-/// "", or why it failed.
-std::string run(const GroupHandle& group, const Call& call, const Describe& describe = {});
+/// The error of a collective call, after it. All ranks get -EINVAL, or none: then they tell each other of their calls.
+std::string failure_on_all(const GroupHandle& group, const char* name, int error, std::chrono::milliseconds timeout,
+                           const Describe& describe);
+
+inline std::uint64_t nanoseconds(std::chrono::milliseconds timeout) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count());
+}
 
 /// Symmetric memory of a group, which it may outlive.
 class GroupMemory {

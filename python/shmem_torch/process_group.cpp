@@ -19,8 +19,8 @@ Store store_of(const c10::intrusive_ptr<c10d::Store>& store) {
 namespace {
 
 /// The buffer at `first` in parts that follow each other.
-template <typename Pointer>
-void cut(std::vector<Pointer>& buffers, const std::vector<std::uint64_t>& parts) {
+template <typename Pointer, typename Sizes>
+void cut(Few<Pointer>& buffers, const Sizes& parts) {
   auto* at = static_cast<char*>(const_cast<void*>(static_cast<const void*>(buffers.front())));
   buffers.clear();
   for (const std::uint64_t bytes : parts) {
@@ -50,31 +50,36 @@ ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& stor
   stay_if_interpreter_exits();
 }
 
-WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
-                                    std::shared_ptr<TensorCall> call) {
+WorkPointer ProcessGroupShmem::give(c10::intrusive_ptr<QueuedWork> work) {
   calls_.fetch_add(1, std::memory_order_relaxed);
-  return noted(QueuedWork::give({rank_, type, title}, inputs, std::move(results), engine_,
-                                [call = std::move(call), group = &engine_->group] { return call->make(*group); }));
+  engine_->queue.give(*work);
+  return noted(std::move(work));
+}
+
+WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& results,
+                                    TensorCall call) {
+  return give(
+      c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, type, title}, inputs, results, engine_, std::move(call)));
 }
 
 /// While an exception is handled: this rank cannot make its call. The others, which may have made theirs, get an
 /// exception instead of waiting, once the calls before this one are over.
 void ProcessGroupShmem::tell_refused(const char* name, std::chrono::milliseconds timeout) {
+  TensorCall call(name, kNoCall, timeout_of(timeout));
+  call.say(current_text());
   calls_.fetch_add(1, std::memory_order_relaxed);
-  auto call = std::make_shared<TensorCall>(name, kNoCall, timeout_of(timeout));
-  call->say(current_text());
-  QueuedWork::give({rank_, c10d::OpType::UNKNOWN, name}, {}, {}, engine_,
-                   [call = std::move(call), group = &engine_->group] { return call->make(*group); });
+  engine_->queue.give(*c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, c10d::OpType::UNKNOWN, name}, Tensors{},
+                                                           Tensors{}, engine_, std::move(call)));
   engine_->queue.hurry();  // this rank has no work to wait for, so the queue must make the call by itself
 }
 
 WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) try {
   constexpr const char* kName = "shmem:broadcast";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
   const at::Tensor& tensor = only_tensor(kName, tensors);
-  call->call.root = static_cast<int>(options.rootRank);
-  call->expect(tensors);
-  call->update(tensor);
+  call.call.root = static_cast<int>(options.rootRank);
+  call.expect(tensors);
+  call.update(tensor);
   return give(c10d::OpType::BROADCAST, kName, tensors, tensors, std::move(call));
 } catch (...) {
   tell_refused("shmem:broadcast", options.timeout);
@@ -86,10 +91,10 @@ WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::Allreduce
   if (tensors.size() == 1 && tensors[0].layout() == at::kSparse) {
     return allreduce_sparse_tensor(tensors[0], options);
   }
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
-  call->combine(tensors, operation_of(kName, options.reduceOp));
-  call->update(tensor);
+  call.combine(tensors, operation_of(kName, options.reduceOp));
+  call.update(tensor);
   return give(c10d::OpType::ALLREDUCE, kName, tensors, tensors, std::move(call));
 } catch (...) {
   tell_refused("shmem:all_reduce", options.timeout);
@@ -103,7 +108,6 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
   if (options.reduceOp != c10d::ReduceOp::SUM) {
     refuse(kName, "sparse tensors can only be summed");
   }
-  calls_.fetch_add(1, std::memory_order_relaxed);
   // Not `this`: the process group may be dropped before the call is made.
   const auto gather = [group = &engine_->group, tensor, timeout = timeout_of(options.timeout)](const at::Tensor& mine,
                                                                                                Tensors& all) {
@@ -113,7 +117,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
     for (at::Tensor& one : all) {
       call.write(one);
     }
-    return call.make(*group);
+    return shmem_torch::make(call, *group);
   };
   const auto make = [tensor, gather, size = static_cast<std::size_t>(size_)]() -> std::string {
     at::Tensor mine = tensor.detach().coalesce();
@@ -158,16 +162,17 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
     tensor.copy_(sum);
     return "";
   };
-  return noted(QueuedWork::give({rank_, c10d::OpType::ALLREDUCE, kName}, {tensor}, {tensor}, engine_, make));
+  return give(c10::make_intrusive<FunctionWork>(WorkInfo{rank_, c10d::OpType::ALLREDUCE, kName}, Tensors{tensor},
+                                                engine_, make));
 }
 
 WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOptions& options) try {
   constexpr const char* kName = "shmem:reduce";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_REDUCE, timeout_of(options.timeout));
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
-  call->combine(tensors, operation_of(kName, options.reduceOp));
-  call->call.root = static_cast<int>(options.rootRank);
-  call->update(tensor);
+  call.combine(tensors, operation_of(kName, options.reduceOp));
+  call.call.root = static_cast<int>(options.rootRank);
+  call.update(tensor);
   return give(c10d::OpType::REDUCE, kName, tensors, tensors, std::move(call));
 } catch (...) {
   tell_refused("shmem:reduce", options.timeout);
@@ -177,16 +182,16 @@ WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOption
 WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                          const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:all_gather";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
   const at::Tensor& input = only_tensor(kName, inputs);
   if (outputs.size() != 1) {
     refuse(kName, "got " + std::to_string(outputs.size()) + " lists of tensors, not one");
   }
   check_list(kName, outputs[0], size_, input);
-  call->expect({input});
-  call->read(input);
+  call.expect({input});
+  call.read(input);
   for (const at::Tensor& output : outputs[0]) {
-    call->write(output);
+    call.write(output);
   }
   return give(c10d::OpType::ALLGATHER, kName, inputs, outputs[0], std::move(call));
 } catch (...) {
@@ -197,17 +202,17 @@ WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors&
 WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:_all_gather_base";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
   check_tensor(kName, output);
   check_tensor(kName, input);
   if (output.numel() != input.numel() * size_ || output.scalar_type() != input.scalar_type()) {
     refuse(kName, "the output tensor must have the dtype of the input, and " + std::to_string(size_) +
                       " times as many elements");
   }
-  call->expect({input});
-  call->read(input);
-  call->write(output);
-  cut(call->call.to, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(input)));
+  call.expect({input});
+  call.read(input);
+  call.write(output);
+  cut(call.to, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(input)));
   return give(c10d::OpType::_ALLGATHER_BASE, kName, {input}, {output}, std::move(call));
 } catch (...) {
   tell_refused("shmem:_all_gather_base", options.timeout);
@@ -217,19 +222,19 @@ WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& i
 WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                       const c10d::GatherOptions& options) try {
   constexpr const char* kName = "shmem:gather";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_GATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_GATHER, timeout_of(options.timeout));
   const at::Tensor& input = only_tensor(kName, inputs);
   const bool is_root = options.rootRank == rank_;
   if (outputs.size() != (is_root ? 1U : 0U)) {
     refuse(kName, "the root, and only it, gives one list of output tensors");
   }
-  call->call.root = static_cast<int>(options.rootRank);
-  call->expect({input});
-  call->read(input);
+  call.call.root = static_cast<int>(options.rootRank);
+  call.expect({input});
+  call.read(input);
   if (is_root) {
     check_list(kName, outputs[0], size_, input);
     for (const at::Tensor& output : outputs[0]) {
-      call->write(output);
+      call.write(output);
     }
   }
   return give(c10d::OpType::GATHER, kName, inputs, is_root ? outputs[0] : Tensors{}, std::move(call));
@@ -241,21 +246,21 @@ WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& in
 WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                        const c10d::ScatterOptions& options) try {
   constexpr const char* kName = "shmem:scatter";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_SCATTER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_SCATTER, timeout_of(options.timeout));
   const at::Tensor& output = only_tensor(kName, outputs);
   const bool is_root = options.rootRank == rank_;
   if (inputs.size() != (is_root ? 1U : 0U)) {
     refuse(kName, "the root, and only it, gives one list of input tensors");
   }
-  call->call.root = static_cast<int>(options.rootRank);
-  call->expect({output});
+  call.call.root = static_cast<int>(options.rootRank);
+  call.expect({output});
   if (is_root) {
     check_list(kName, inputs[0], size_, output);
     for (const at::Tensor& input : inputs[0]) {
-      call->read(input);
+      call.read(input);
     }
   }
-  call->write(output);
+  call.write(output);
   return give(c10d::OpType::SCATTER, kName, is_root ? inputs[0] : Tensors{}, outputs, std::move(call));
 } catch (...) {
   tell_refused("shmem:scatter", options.timeout);
@@ -265,17 +270,17 @@ WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& i
 WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                               const c10d::ReduceScatterOptions& options) try {
   constexpr const char* kName = "shmem:reduce_scatter";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
   const at::Tensor output = as_real(only_tensor(kName, outputs));
   if (inputs.size() != 1) {
     refuse(kName, "got " + std::to_string(inputs.size()) + " lists of tensors, not one");
   }
   check_list(kName, inputs[0], size_, outputs[0]);
-  call->combine(outputs, operation_of(kName, options.reduceOp));
+  call.combine(outputs, operation_of(kName, options.reduceOp));
   for (const at::Tensor& input : inputs[0]) {
-    call->read(as_real(input));
+    call.read(as_real(input));
   }
-  call->write(output);
+  call.write(output);
   return give(c10d::OpType::REDUCE_SCATTER, kName, inputs[0], outputs, std::move(call));
 } catch (...) {
   tell_refused("shmem:reduce_scatter", options.timeout);
@@ -285,7 +290,7 @@ WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tens
 WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                     const c10d::ReduceScatterOptions& options) try {
   constexpr const char* kName = "shmem:_reduce_scatter_base";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
   check_tensor(kName, output);
   check_tensor(kName, input);
   if (input.numel() != output.numel() * size_ || output.scalar_type() != input.scalar_type()) {
@@ -293,10 +298,10 @@ WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tens
                       " times as many elements");
   }
   const at::Tensor to = as_real(output);
-  call->combine({output}, operation_of(kName, options.reduceOp));
-  call->read(as_real(input));
-  cut(call->call.from, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(to)));
-  call->write(to);
+  call.combine({output}, operation_of(kName, options.reduceOp));
+  call.read(as_real(input));
+  cut(call.from, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(to)));
+  call.write(to);
   return give(c10d::OpType::_REDUCE_SCATTER_BASE, kName, {input}, {output}, std::move(call));
 } catch (...) {
   tell_refused("shmem:_reduce_scatter_base", options.timeout);
@@ -308,17 +313,17 @@ WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& inp
                                              std::vector<std::int64_t>& input_splits,
                                              const c10d::AllToAllOptions& options) try {
   constexpr const char* kName = "shmem:all_to_all";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
   if (output.scalar_type() != input.scalar_type()) {
     refuse(kName, "input and output differ in dtype");
   }
-  call->expect_type_of(input);
-  call->call.from_bytes = parts_of(kName, input, input_splits, size_);
-  call->call.to_bytes = parts_of(kName, output, output_splits, size_);
-  call->read(input);
-  cut(call->call.from, call->call.from_bytes);
-  call->write(output);
-  cut(call->call.to, call->call.to_bytes);
+  call.expect_type_of(input);
+  call.from_bytes = parts_of(kName, input, input_splits, size_);
+  call.to_bytes = parts_of(kName, output, output_splits, size_);
+  call.read(input);
+  cut(call.from, call.from_bytes);
+  call.write(output);
+  cut(call.to, call.to_bytes);
   return give(c10d::OpType::ALLTOALL_BASE, kName, {input}, {output}, std::move(call));
 } catch (...) {
   tell_refused("shmem:all_to_all", options.timeout);
@@ -327,21 +332,21 @@ WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& inp
 
 WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) try {
   constexpr const char* kName = "shmem:all_to_all";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
   if (static_cast<int>(inputs.size()) != size_ || static_cast<int>(outputs.size()) != size_) {
     refuse(kName, "the lists must have a tensor for each of the " + std::to_string(size_) + " ranks");
   }
   for (const at::Tensor& input : inputs) {
-    call->read(input);
-    call->call.from_bytes.push_back(bytes_of(input));
+    call.read(input);
+    call.from_bytes.push_back(bytes_of(input));
     check_type(kName, input, inputs[0]);
   }
   for (const at::Tensor& output : outputs) {
-    call->write(output);
+    call.write(output);
     check_type(kName, output, inputs[0]);
-    call->call.to_bytes.push_back(bytes_of(output));
+    call.to_bytes.push_back(bytes_of(output));
   }
-  call->expect_type_of(inputs[0]);
+  call.expect_type_of(inputs[0]);
   return give(c10d::OpType::ALLTOALL, kName, inputs, outputs, std::move(call));
 } catch (...) {
   tell_refused("shmem:all_to_all", options.timeout);
@@ -375,7 +380,7 @@ WorkPointer ProcessGroupShmem::recvAnysource(Tensors& tensors, int tag) {
 
 WorkPointer ProcessGroupShmem::barrier(const c10d::BarrierOptions& options) {
   return give(c10d::OpType::BARRIER, "shmem:barrier", {}, {},
-              std::make_shared<TensorCall>("shmem:barrier", SHMEMX_GROUP_BARRIER, timeout_of(options.timeout)));
+              TensorCall("shmem:barrier", SHMEMX_GROUP_BARRIER, timeout_of(options.timeout)));
 }
 
 /// Each failed barrier names all ranks that did not come, whether or not it is asked to.
@@ -397,7 +402,10 @@ at::Tensor ProcessGroupShmem::empty(const std::vector<std::int64_t>& sizes, at::
   const auto make = [memory, bytes, timeout = timeout_, group = &engine_->group] {
     return allocate(*group, kName, std::max<std::size_t>(bytes, 1), timeout, *memory);
   };
-  QueuedWork::give({rank_, c10d::OpType::UNKNOWN, kName}, {}, {}, engine_, make)->wait();
+  const auto work =
+      c10::make_intrusive<FunctionWork>(WorkInfo{rank_, c10d::OpType::UNKNOWN, kName}, Tensors{}, engine_, make);
+  engine_->queue.give(*work);
+  work->wait();
   void* const address = (*memory)->address();
   return at::from_blob(
       address, sizes, [owner = *memory](void*) mutable { owner.reset(); }, at::TensorOptions(type));

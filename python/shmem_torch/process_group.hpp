@@ -89,8 +89,9 @@ class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
   [[nodiscard]] std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
     return given < std::chrono::milliseconds(0) ? timeout_ : at_least_one(given);
   }
-  WorkPointer give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
-                   std::shared_ptr<TensorCall> call);
+  WorkPointer give(c10::intrusive_ptr<QueuedWork> work);
+  WorkPointer give(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& results,
+                   TensorCall call);
   void tell_refused(const char* name, std::chrono::milliseconds timeout);
   /// For endCoalescing().
   WorkPointer noted(WorkPointer work);

@@ -12,7 +12,7 @@ namespace shmem_torch {
 WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
                                                    const c10d::AllreduceCoalescedOptions& options) try {
   constexpr const char* kName = "shmem:all_reduce";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
   if (tensors.empty()) {
     refuse(kName, "got no tensors");
   }
@@ -24,8 +24,8 @@ WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
     check_tensor(kName, tensor);
     parts.push_back(as_real(tensor));
   }
-  call->combine(tensors, operation_of(kName, options.reduceOp));
-  call->update_all(parts);
+  call.combine(tensors, operation_of(kName, options.reduceOp));
+  call.update_all(parts);
   return give(c10d::OpType::ALLREDUCE_COALESCED, kName, tensors, tensors, std::move(call));
 } catch (...) {
   tell_refused("shmem:all_reduce", options.timeout);
@@ -35,7 +35,7 @@ WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
 WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                                    const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:all_gather";
-  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
   if (static_cast<int>(outputs.size()) != size_) {
     refuse(kName,
            "got " + std::to_string(outputs.size()) + " lists of tensors for " + std::to_string(size_) + " ranks");
@@ -47,10 +47,10 @@ WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs
     for (std::size_t i = 0; i < list.size(); ++i) {
       check_list(kName, {list[i]}, 1, inputs[i]);
     }
-    call->write_all(list);
+    call.write_all(list);
   }
-  call->expect(inputs);
-  call->read_all(inputs);
+  call.expect(inputs);
+  call.read_all(inputs);
   Tensors results;
   for (const Tensors& list : outputs) {
     results.insert(results.end(), list.begin(), list.end());

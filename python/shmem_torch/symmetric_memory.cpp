@@ -283,17 +283,20 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
     const std::string why = good ? "" : std::strerror(errno);
     const std::int32_t failed = good ? 0 : 1;
     std::int32_t any = 0;
-    Call call;
-    call.name = "shmem_torch: rendezvous";
-    call.kind = SHMEMX_GROUP_ALLREDUCE;
-    call.type = SHMEMX_GROUP_INT32;
-    call.operation = SHMEMX_GROUP_MAX;
-    call.bytes = sizeof failed;
-    call.timeout = sharers.timeout;
-    call.from = {&failed};
-    call.to = {&any};
-    if (auto error = run(*sharers.group, call); !error.empty()) {
-      throw std::runtime_error(error);
+    const void* const from = &failed;
+    void* const to = &any;
+    const shmemx_group_call_t call{SHMEMX_GROUP_ALLREDUCE,
+                                   SHMEMX_GROUP_INT32,
+                                   SHMEMX_GROUP_MAX,
+                                   0,
+                                   sizeof failed,
+                                   nanoseconds(sharers.timeout),
+                                   &from,
+                                   &to,
+                                   nullptr,
+                                   nullptr};
+    if (const int error = shmemx_group_run(sharers.group->get(), &call); error != 0) {
+      throw std::runtime_error(failure_on_all(*sharers.group, "shmem_torch: rendezvous", error, sharers.timeout, {}));
     }
     if (any != 0) {
       throw std::runtime_error("shmem_torch: rendezvous: " +

@@ -119,38 +119,38 @@ at::Tensor as_real(const at::Tensor& tensor) {
 }
 
 void TensorCall::read(const at::Tensor& tensor) {
-  check_tensor(call.name, tensor);
+  check_tensor(name_, tensor);
   kept_.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
-  call.from.push_back(kept_.back().data_ptr());
+  from.push_back(kept_.back().data_ptr());
 }
 
 void TensorCall::write(const at::Tensor& tensor) {
-  check_tensor(call.name, tensor);
+  check_tensor(name_, tensor);
   if (tensor.is_contiguous()) {
     kept_.push_back(tensor);
   } else {
     kept_.push_back(at::empty(tensor.sizes(), tensor.options().requires_grad(false)));
     copies_.emplace_back(tensor.detach(), kept_.back());
   }
-  call.to.push_back(kept_.back().data_ptr());
+  to.push_back(kept_.back().data_ptr());
 }
 
 void TensorCall::update(const at::Tensor& tensor) {
-  check_tensor(call.name, tensor);
+  check_tensor(name_, tensor);
   if (tensor.is_contiguous()) {
     kept_.push_back(tensor);
   } else {
     kept_.push_back(tensor.detach().contiguous());
     copies_.emplace_back(tensor.detach(), kept_.back());
   }
-  call.from.push_back(kept_.back().data_ptr());
-  call.to.push_back(kept_.back().data_ptr());
+  from.push_back(kept_.back().data_ptr());
+  to.push_back(kept_.back().data_ptr());
 }
 
 at::Tensor TensorCall::buffer_for(const std::vector<at::Tensor>& tensors) {
   std::size_t bytes = 0;
   for (const at::Tensor& tensor : tensors) {
-    check_tensor(call.name, tensor);
+    check_tensor(name_, tensor);
     bytes += bytes_of(tensor);
   }
   kept_.push_back(at::empty({static_cast<std::int64_t>(bytes)}, at::kByte));
@@ -160,41 +160,41 @@ at::Tensor TensorCall::buffer_for(const std::vector<at::Tensor>& tensors) {
 
 void TensorCall::read_all(const std::vector<at::Tensor>& tensors) {
   const at::Tensor buffer = buffer_for(tensors);
-  auto* to = static_cast<char*>(buffer.data_ptr());
+  auto* next = static_cast<char*>(buffer.data_ptr());
   for (const at::Tensor& tensor : tensors) {
     const at::Tensor flat = tensor.detach().contiguous();
     if (const std::size_t bytes = bytes_of(flat); bytes != 0) {
-      std::memcpy(to, flat.data_ptr(), bytes);
-      to += bytes;
+      std::memcpy(next, flat.data_ptr(), bytes);
+      next += bytes;
     }
   }
-  call.from.push_back(buffer.data_ptr());
+  from.push_back(buffer.data_ptr());
 }
 
 void TensorCall::write_all(const std::vector<at::Tensor>& tensors) {
   const at::Tensor buffer = buffer_for(tensors);
   scattered_.emplace_back(tensors, buffer);
-  call.to.push_back(buffer.data_ptr());
+  to.push_back(buffer.data_ptr());
 }
 
 void TensorCall::update_all(const std::vector<at::Tensor>& tensors) {
   read_all(tensors);
   scattered_.emplace_back(tensors, kept_.back());
-  call.to.push_back(kept_.back().data_ptr());
+  to.push_back(kept_.back().data_ptr());
 }
 
 /// FNV-1a, of 32 bits: the same in all processes.
 void TensorCall::sign(std::int64_t value) {
   constexpr std::uint32_t kPrime = 16777619;
   for (int shift = 0; shift < 64; shift += 8) {
-    call.signature = (call.signature ^ static_cast<std::uint8_t>(value >> shift)) * kPrime;
+    signature_ = (signature_ ^ static_cast<std::uint8_t>(value >> shift)) * kPrime;
   }
 }
 
-void TensorCall::expect(const std::vector<at::Tensor>& tensors) {
+void TensorCall::expect(at::TensorList tensors) {
   expect_type_of(tensors.front());
   call.bytes = bytes_of(tensors.front());
-  like_ = tensors;
+  like_.assign(tensors.begin(), tensors.end());
   for (const at::Tensor& tensor : tensors) {
     sign(static_cast<std::int64_t>(tensor.scalar_type()));
     sign(tensor.dim());
@@ -206,19 +206,19 @@ void TensorCall::expect(const std::vector<at::Tensor>& tensors) {
 
 void TensorCall::expect_type_of(const at::Tensor& tensor) {
   call.type = type_of(tensor);
-  like_ = {tensor};
+  like_.assign(1, tensor);
   sign(static_cast<std::int64_t>(tensor.scalar_type()));
 }
 
-void TensorCall::combine(const std::vector<at::Tensor>& tensors, int operation) {
+void TensorCall::combine(at::TensorList tensors, int operation) {
   const at::Tensor& first = tensors.front();
   expect(tensors);
   call.operation = operation;
   call.type = type_of(as_real(first));
   const bool is_sum = operation == SHMEMX_GROUP_SUM || operation == SHMEMX_GROUP_AVERAGE;
   if (call.type == SHMEMX_GROUP_BYTES || (first.is_complex() && !is_sum)) {
-    refuse(call.name, std::string("elements of type ") + c10::toString(first.scalar_type()) + " cannot be combined" +
-                          (first.is_complex() ? ", except by sum and average" : ""));
+    refuse(name_, std::string("elements of type ") + c10::toString(first.scalar_type()) + " cannot be combined" +
+                      (first.is_complex() ? ", except by sum and average" : ""));
   }
 }
 
@@ -231,13 +231,21 @@ std::string TensorCall::description() const {
   return text;
 }
 
-std::string TensorCall::make(const GroupHandle& group) {
-  std::string failure = run(group, call, [this] { return description(); });
-  if (!failure.empty()) {
-    return failure;
-  }
-  for (auto& [to, from] : copies_) {
-    to.copy_(from);
+const shmemx_group_call_t& TensorCall::to_make() {
+  call.from = from.data();
+  call.to = to.data();
+  call.from_bytes = from_bytes.data();
+  call.to_bytes = to_bytes.data();
+  return call;
+}
+
+std::string TensorCall::failure(const GroupHandle& group, int error) const {
+  return failure_on_all(group, name_, error, timeout_, [this] { return description(); });
+}
+
+void TensorCall::copy_results() {
+  for (auto& [result, copied] : copies_) {
+    result.copy_(copied);
   }
   for (auto& [tensors, buffer] : scattered_) {
     std::int64_t at = 0;
@@ -251,7 +259,6 @@ std::string TensorCall::make(const GroupHandle& group) {
       at += bytes;
     }
   }
-  return failure;
 }
 
 }  // namespace shmem_torch

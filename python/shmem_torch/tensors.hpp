@@ -4,7 +4,9 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/util/SmallVector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -21,13 +23,17 @@ using Tensors = std::vector<at::Tensor>;
 
 std::size_t bytes_of(const at::Tensor& tensor);
 
+/// Some of these need no memory of their own: small calls allocate nothing.
+template <typename T>
+using Few = c10::SmallVector<T, 4>;
+
 /// One call with the tensors that it reads and writes.
 class TensorCall {
  public:
-  TensorCall(const char* name, int kind, std::chrono::milliseconds timeout) {
-    call.name = name;
+  TensorCall(const char* name, int kind, std::chrono::milliseconds timeout) : name_(name), timeout_(timeout) {
     call.kind = kind;
-    call.timeout = timeout;
+    call.type = SHMEMX_GROUP_BYTES;
+    call.timeout_ns = nanoseconds(timeout);
   }
 
   /// Reads a tensor, or a copy of one that is not contiguous.
@@ -42,17 +48,27 @@ class TensorCall {
   void update_all(const std::vector<at::Tensor>& tensors);
 
   /// Each rank's tensors have these shapes and dtypes, and the same number of bytes if it is one tensor.
-  void expect(const std::vector<at::Tensor>& tensors);
+  void expect(at::TensorList tensors);
   /// Each rank's tensors have this dtype.
   void expect_type_of(const at::Tensor& tensor);
   /// Throws unless these elements can be combined so.
-  void combine(const std::vector<at::Tensor>& tensors, int operation);
+  void combine(at::TensorList tensors, int operation);
   /// This rank cannot make its call, for that reason.
   void say(std::string reason) { reason_ = std::move(reason); }
-  /// Makes the call, and then the copies. "", or why it failed.
-  std::string make(const GroupHandle& group);
 
-  Call call;
+  /// With the buffers below.
+  [[nodiscard]] const shmemx_group_call_t& to_make();
+  [[nodiscard]] std::uint32_t signature() const { return signature_; }
+  /// Once it is made.
+  void copy_results();
+  /// The text of its failure.
+  [[nodiscard]] std::string failure(const GroupHandle& group, int error) const;
+
+  shmemx_group_call_t call{};
+  Few<const void*> from{};
+  Few<void*> to{};
+  Few<std::uint64_t> from_bytes{};
+  Few<std::uint64_t> to_bytes{};
 
  private:
   void sign(std::int64_t value);
@@ -60,11 +76,14 @@ class TensorCall {
 
   [[nodiscard]] std::string description() const;
 
-  std::vector<at::Tensor> like_;  // of these messages speak
-  std::string reason_;            // or of this
-  std::vector<at::Tensor> kept_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;                  // afterwards: to the first from the second
-  std::vector<std::pair<std::vector<at::Tensor>, at::Tensor>> scattered_;  // likewise
+  const char* name_;  // for messages
+  std::chrono::milliseconds timeout_;
+  std::uint32_t signature_ = 0;
+  Few<at::Tensor> like_{};  // of these messages speak
+  std::string reason_{};    // or of this
+  Few<at::Tensor> kept_{};
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_{};                  // afterwards: to the first from the second
+  std::vector<std::pair<std::vector<at::Tensor>, at::Tensor>> scattered_{};  // likewise
 };
 
 /// Throws std::invalid_argument unless it is a dense tensor in the memory of this process.

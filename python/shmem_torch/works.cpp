@@ -32,11 +32,11 @@ std::exception_ptr exception_of(const std::string& error) {
 }
 
 /// To `future`, what has come of a call.
-void complete(c10::ivalue::Future& future, const std::vector<at::Tensor>& results, const std::exception_ptr& failure) {
+void complete(c10::ivalue::Future& future, std::vector<at::Tensor> results, const std::exception_ptr& failure) {
   if (failure) {
     future.setError(failure);
   } else {
-    future.markCompleted(at::IValue(results));
+    future.markCompleted(at::IValue(std::move(results)));
   }
 }
 
@@ -46,19 +46,28 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors() {
 
 }  // namespace
 
-c10::intrusive_ptr<QueuedWork> QueuedWork::give(const WorkInfo& info, const std::vector<at::Tensor>& inputs,
-                                                std::vector<at::Tensor> results, const std::shared_ptr<Engine>& engine,
-                                                std::function<std::string()> make) {
-  auto work = c10::make_intrusive<QueuedWork>(info, inputs, std::move(results), engine);
-  work->call_ = std::make_shared<QueuedCall>();
-  work->call_->make = std::move(make);
-  // The queue keeps the work, which may be dropped before.
-  work->call_->ended = [work](const std::string& error) { work->end(error); };
-  engine->queue.give(work->call_);
-  return work;
+std::string make(TensorCall& call, const GroupHandle& group) {
+  if (const int error = shmemx_group_run_signed(group.get(), &call.to_make(), call.signature()); error != 0) {
+    return call.failure(group, error);
+  }
+  call.copy_results();
+  return "";
+}
+
+std::string CollectiveWork::make() {
+  return shmem_torch::make(*call_, group());
+}
+
+void QueuedWork::keep() {
+  self_ = c10::intrusive_ptr<QueuedWork>::unsafe_reclaim_from_nonowning(this);
+}
+
+void QueuedWork::let_go() {
+  const auto self = std::move(self_);  // last: it may be the last
 }
 
 void QueuedWork::end(const std::string& error) {
+  drop();
   finish(exception_of(error));
   settle();
 }
@@ -75,7 +84,7 @@ void QueuedWork::settle() {
     }
   }
   if (future) {
-    complete(*future, results_, failure);
+    complete(*future, result(), failure);
   }
 }
 
@@ -86,8 +95,8 @@ bool QueuedWork::isSuccess() const {
 
 bool QueuedWork::wait(std::chrono::milliseconds timeout) {
   if (timeout == kNoTimeout || timeout.count() < 0) {
-    engine_->queue.wait(call_);
-  } else if (!engine_->queue.wait_for(call_, timeout)) {
+    engine_->queue.wait(*this);
+  } else if (!engine_->queue.wait_for(*this, timeout)) {
     throw_timeout(title_, timeout, engine_->group.missing());
   }
   if (const std::exception_ptr failure = exception(); failure) {

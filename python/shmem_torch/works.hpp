@@ -2,15 +2,20 @@
 // What calls of the backend return to torch.
 #pragma once
 
+#include <ATen/record_function.h>
 #include <torch/version.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "python/shmem_torch/call_queue.hpp"
 #include "python/shmem_torch/group_calls.hpp"
+#include "python/shmem_torch/tensors.hpp"
 
 namespace shmem_torch {
 
@@ -29,38 +34,77 @@ struct WorkInfo {
   const char* title;  // "shmem:all_reduce", as the profiler shows it
 };
 
-/// A collective call in the queue of its group.
-class QueuedWork final : public c10d::Work {
+/// What is in the queue of a group.
+class QueuedWork : public c10d::Work, public QueuedCall {
  public:
-  QueuedWork(const WorkInfo& info, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> results,
+  QueuedWork(const WorkInfo& info, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
              std::shared_ptr<Engine> engine)
-      : Work(info.rank, info.type, info.title, inputs),
+      : Work(info.rank, info.type, info.title, seen_by_profilers(inputs)),
         engine_(std::move(engine)),
         title_(info.title),
-        results_(std::move(results)) {}
+        results_(results.begin(), results.end()) {}
 
-  /// `make` returns "" or why it failed.
-  static c10::intrusive_ptr<QueuedWork> give(const WorkInfo& info, const std::vector<at::Tensor>& inputs,
-                                             std::vector<at::Tensor> results, const std::shared_ptr<Engine>& engine,
-                                             std::function<std::string()> make);
-
-  bool isCompleted() override { return engine_->queue.is_over(call_); }
+  bool isCompleted() override { return engine_->queue.is_over(*this); }
   bool isSuccess() const override;
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override { wait(); }
-  std::vector<at::Tensor> result() override { return results_; }
+  std::vector<at::Tensor> result() override { return {results_.begin(), results_.end()}; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
+ protected:
+  [[nodiscard]] const GroupHandle& group() const { return engine_->group; }
+
  private:
-  void end(const std::string& error);
+  void end(const std::string& error) override;
+  void keep() override;
+  void let_go() override;
+  /// Of these torch makes a copy.
+  static const std::vector<at::Tensor>& seen_by_profilers(const std::vector<at::Tensor>& inputs) {
+    static const std::vector<at::Tensor> none;
+    return at::hasCallbacks() ? inputs : none;
+  }
+  /// What only make() needs.
+  virtual void drop() = 0;
   void settle();
 
   const std::shared_ptr<Engine> engine_;
   const char* title_;
-  CallPointer call_;
-  const std::vector<at::Tensor> results_;
+  const Few<at::Tensor> results_;
+  c10::intrusive_ptr<QueuedWork> self_;             // while the queue needs it
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by mutex_; once somebody has asked for it
 };
+
+/// A collective call.
+class CollectiveWork final : public QueuedWork {
+ public:
+  CollectiveWork(const WorkInfo& info, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
+                 std::shared_ptr<Engine> engine, TensorCall call)
+      : QueuedWork(info, inputs, results, std::move(engine)), call_(std::move(call)) {}
+
+ private:
+  std::string make() override;
+  void drop() override { call_.reset(); }
+
+  std::optional<TensorCall> call_;
+};
+
+/// Several collective calls, or other ones, in their turn.
+class FunctionWork final : public QueuedWork {
+ public:
+  /// `make` returns "" or why it failed.
+  FunctionWork(const WorkInfo& info, const std::vector<at::Tensor>& tensors, std::shared_ptr<Engine> engine,
+               std::function<std::string()> make)
+      : QueuedWork(info, tensors, tensors, std::move(engine)), make_(std::move(make)) {}
+
+ private:
+  std::string make() override { return make_(); }
+  void drop() override { make_ = nullptr; }
+
+  std::function<std::string()> make_;
+};
+
+/// "", or why it failed.
+std::string make(TensorCall& call, const GroupHandle& group);
 
 /// A message to or from another member.
 class MessageWork final : public c10d::Work {

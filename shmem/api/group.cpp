@@ -124,7 +124,7 @@ Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmem
   return {};
 }
 
-Result<void> run(const char* name, shmemx_group_t* group, const shmemx_group_call_t* call, std::uint32_t signature) {
+Result<void> check_call(const char* name, const shmemx_group_t* group, const shmemx_group_call_t* call) {
   if (auto ok = check(name, "group", group); !ok) {
     return ok;
   }
@@ -134,18 +134,20 @@ Result<void> run(const char* name, shmemx_group_t* group, const shmemx_group_cal
   if (call->kind == SHMEMX_GROUP_ALLTOALL && (call->from_bytes == nullptr || call->to_bytes == nullptr)) {
     return refuse(name, "alltoall needs from_bytes and to_bytes");
   }
-  shmem::StagedCall staged;
-  staged.kind = static_cast<shmem::StagedCall::Kind>(call->kind);
-  staged.type = static_cast<shmem::ElementType>(call->type);
-  staged.operation = static_cast<shmem::ElementOperation>(call->operation);
-  staged.root = call->root;
-  staged.bytes = call->bytes;
-  staged.from = call->from;
-  staged.to = call->to;
-  staged.from_bytes = call->from_bytes;
-  staged.to_bytes = call->to_bytes;
-  staged.signature = signature;
-  return group->group->run(staged, time_of(call->timeout_ns));
+  return {};
+}
+
+shmem::StagedCall staged(const shmemx_group_call_t& call, std::uint32_t signature) {
+  return {static_cast<shmem::StagedCall::Kind>(call.kind),
+          static_cast<shmem::ElementType>(call.type),
+          static_cast<shmem::ElementOperation>(call.operation),
+          call.root,
+          call.bytes,
+          call.from,
+          call.to,
+          call.from_bytes,
+          call.to_bytes,
+          signature};
 }
 
 Result<void> allocate(shmemx_group_t* group, std::size_t bytes, std::uint64_t timeout_ns,
@@ -234,12 +236,14 @@ void shmemx_group_destroy(shmemx_group_t* group) noexcept {
 }
 
 int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {
-  return api::code_of(run("shmemx_group_run", group, call, 0));
+  const auto ok = check_call("shmemx_group_run", group, call);
+  return api::code_of(ok ? group->group->run(staged(*call, 0), time_of(call->timeout_ns)) : ok);
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_run_signed(shmemx_group_t* group, const shmemx_group_call_t* call, uint32_t signature) noexcept try {
-  return api::code_of(run("shmemx_group_run_signed", group, call, signature));
+  const auto ok = check_call("shmemx_group_run_signed", group, call);
+  return api::code_of(ok ? group->group->run(staged(*call, signature), time_of(call->timeout_ns)) : ok);
 }
 SHMEM_GROUP_CATCH
 

@@ -164,34 +164,20 @@ void Group::fail_without_memory() {
   disconnect(no_memory_);
 }
 
-/// Makes a collective call.
-template <typename Call>
-auto Group::with_memory(Call call) {
+Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
   const std::scoped_lock lock(running_);
   try {
-    return call();
+    auto ok = begin(timeout);
+    ok = ok ? collectives_->run(call) : std::move(ok);
+    if (ok && compares_device_barriers_ && call.kind == StagedCall::kBarrier) {
+      ok = team_->sync();
+    }
+    calls_ += ok ? 1 : 0;
+    return ok ? ok : failure_of(ok.error());
   } catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no memory has
     fail_without_memory();
     throw;
   }
-}
-
-Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
-  return with_memory([&] { return run_once(call, timeout); });
-}
-
-Result<std::shared_ptr<MemberMemory>> Group::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) {
-  return with_memory([&] { return allocate_once(bytes, timeout); });
-}
-
-Result<void> Group::run_once(const StagedCall& call, std::chrono::nanoseconds timeout) {
-  auto ok = begin(timeout);
-  ok = ok ? collectives_->run(call) : std::move(ok);
-  if (ok && compares_device_barriers_ && call.kind == StagedCall::kBarrier) {
-    ok = team_->sync();
-  }
-  calls_ += ok ? 1 : 0;
-  return ok ? ok : failure_of(ok.error());
 }
 
 std::optional<int> Group::place_of(int rank) const {

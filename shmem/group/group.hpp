@@ -93,8 +93,6 @@ class Group {
   [[nodiscard]] std::atomic<std::uint64_t>& begun(int member) const;
   [[nodiscard]] Result<void> begin(std::chrono::nanoseconds timeout);
   [[nodiscard]] Result<void> look_at_network();
-  Result<void> run_once(const StagedCall& call, std::chrono::nanoseconds timeout);
-  Result<std::shared_ptr<MemberMemory>> allocate_once(std::size_t bytes, std::chrono::nanoseconds timeout);
   [[nodiscard]] bool goes_on_after(const Error& error);
   [[nodiscard]] Error cause_of(const Error& error);
   Error failure_of(const Error& error);
@@ -106,8 +104,6 @@ class Group {
   void disconnect(const ErrorPointer& why);
   void fail_without_memory();
   void say_goodbye();
-  template <typename Call>
-  auto with_memory(Call call);
 
   std::unique_ptr<Job> job_;  // others keep references to it
   std::unique_ptr<Between> between_;

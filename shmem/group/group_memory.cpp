@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
+#include <mutex>
 #include <thread>
 
 #include "shmem/bootstrap/nodes.hpp"
@@ -74,7 +76,8 @@ Error Group::why_reset(const Error& error) const {
   return error;
 }
 
-Result<std::shared_ptr<MemberMemory>> Group::allocate_once(std::size_t bytes, std::chrono::nanoseconds timeout) {
+Result<std::shared_ptr<MemberMemory>> Group::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) try {
+  const std::scoped_lock lock(running_);
   if (auto ok = begin(timeout); !ok) {
     return failure_of(ok.error());
   }
@@ -91,6 +94,10 @@ Result<std::shared_ptr<MemberMemory>> Group::allocate_once(std::size_t bytes, st
   }
   memories_.add(number, *memory);
   return memory;
+} catch (const std::exception&) {  // as in run()
+  const std::scoped_lock lock(running_);
+  fail_without_memory();
+  throw;
 }
 
 }  // namespace shmem
