@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks four rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
+"""Checks five rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
 
 Layers: a file includes files of its own folder and of lower layers, never of a higher one. docs/architecture.md
 describes the layers. Braces: every body of if, else, for and while has them. Lines: at most 120 characters, also where
-clang-format does not break lines, as in comments. Unit tests: a CMakeLists.txt names each file. Exits with 1 and names
-each line or file that breaks a rule."""
+clang-format does not break lines, as in comments. Unit tests: a CMakeLists.txt names each file. Walks: a
+function that docs/architecture.md finds in a file is there. Exits with 1 and names each line or file that breaks a
+rule."""
 
 import pathlib
 import re
@@ -149,6 +150,18 @@ def unit_test_problems(tree):
     return [f"{file.relative_to(tree)}: no CMakeLists.txt names it" for file in files if file.resolve() not in named]
 
 
+def walk_problems(tree):
+    """Rows of docs/architecture.md, | number | `function` | `file` | ..., whose file has no such function."""
+    page = tree / "docs" / "architecture.md"
+    problems = []
+    for name, file in re.findall(r"^\| *\d+ \| `([\w:]+)` \| `([^`]+)` \|", page.read_text() if page.exists() else "", re.M):
+        code = (tree / file).read_text() if (tree / file).exists() else ""
+        parts = name.split("::")
+        if not all(re.search(rf"\b{part}\b", code) for part in parts[-2:]):
+            problems.append(f"docs/architecture.md: {name} is not in {file}")
+    return problems
+
+
 def sources(tree, tops):
     return [
         path.relative_to(tree)
@@ -164,7 +177,7 @@ def main():
     problems = [problem for file in layered for problem in layer_problems(tree, file)]
     braced = layered + sources(tree, ["tests"])
     problems += [problem for file in braced for problem in brace_problems(tree, file) + line_problems(tree, file)]
-    problems += unit_test_problems(tree)
+    problems += unit_test_problems(tree) + walk_problems(tree)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(braced)} files, {len(problems)} problems")
