@@ -10,7 +10,6 @@
 #include "shmem/config/barrier_choice.hpp"
 #include "shmem/cores/core.hpp"
 #include "shmem/layout/metadata.hpp"
-#include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/layout/sync_view.hpp"
 
 namespace shmem {
@@ -102,27 +101,20 @@ std::errc release(C& core, const View& view, const MemberGroup& group, std::uint
   return {};
 }
 
-/// A barrier of some members, called by one core of each: `me` is the caller's place among `size`, member(i) the member
-/// at place i. In round r a member stores to a word of its own, which the one 2^r places to its right reads.
-template <Core C, typename View, typename Member>
-std::errc disseminate(C& core, const View& view, int me, int size, Member member, std::uint64_t count) {
-  for (int round = 0, distance = 1; distance < size; ++round, distance *= 2) {
+/// A barrier of a group, called by one core of each. In round r a member stores to a word of its own, which the one 2^r
+/// places to its right reads.
+template <Core C, typename View>
+std::errc disseminate(C& core, const View& view, const MemberGroup& group, std::uint64_t count) {
+  const int me = (view.me() - group.first) / group.stride;
+  for (int round = 0, distance = 1; distance < group.size; ++round, distance *= 2) {
     signal_set(core, round_word(view, view.me(), round, count), count);
-    const int peer = member((me + size - distance) % size);
+    const int peer = group.first + (me + group.size - distance) % group.size * group.stride;
     if (const std::errc error = signal_wait_at_least(core, round_word(view, peer, round, count), count);
         error != std::errc{}) {
       return error;
     }
   }
   return {};
-}
-
-/// The same for a group.
-template <Core C, typename View>
-std::errc disseminate(C& core, const View& view, const MemberGroup& group, std::uint64_t count) {
-  return disseminate(
-      core, view, (view.me() - group.first) / group.stride, group.size,
-      [&group](int place) { return group.first + place * group.stride; }, count);
 }
 
 // The algorithms. Every core of every member calls; none returns before all members have called.
@@ -326,81 +318,24 @@ std::errc adaptive(C& core, const View& view, std::uint64_t count, const Barrier
   return recursive_doubling(core, view, count);
 }
 
-/// hierarchical in groups of a fixed number of neighbours, whose leaders synchronise by dissemination.
-template <Core C, typename View>
-std::errc in_groups_of(C& core, const View& view, std::uint64_t count, int most) {
-  const int first = view.me() / most * most;
-  const MemberGroup group{.first = first, .stride = 1, .size = std::min(most, view.size() - first)};
-  if (const std::errc error = gather(core, view, group, count); error != std::errc{}) {
-    return error;
-  }
-  if (view.me() == first) {
-    const MemberGroup leaders{.first = 0, .stride = most, .size = (view.size() + most - 1) / most};
-    if (const std::errc error = disseminate(core, view, leaders, count); error != std::errc{}) {
-      return error;
-    }
-  }
-  return release(core, view, group, count);
-}
-
-/// hierarchical among the leaders of caches, called by one core of each: that of the first cache of a socket, its
-/// leader, waits for the others there; the leaders of sockets synchronise by dissemination, and release the others and
-/// their own groups with one word. Returns after all have called.
-template <Core C, typename View>
-std::errc among_caches(C& core, const View& view, std::uint64_t count, const NeighbourRuns& runs) {
-  const auto sockets = runs.sockets();
-  const std::size_t mine = NeighbourRuns::run_of(sockets, view.me());
-  const int leader = sockets[mine];
-  if (view.me() != leader) {
-    signal_set(core, view.mine().round, count);
-    return signal_wait_at_least(core, view.member(leader).release, count);
-  }
-  for (std::size_t cache = NeighbourRuns::run_of(runs.caches(), leader) + 1; runs.caches()[cache] < sockets[mine + 1];
-       ++cache) {
-    SyncWord& word = view.member(runs.caches()[cache]).round;
-    if (const std::errc error = signal_wait_at_least(core, word, count); error != std::errc{}) {
-      return error;
-    }
-  }
-  const std::errc error = disseminate(
-      core, view, static_cast<int>(mine), static_cast<int>(sockets.size()) - 1,
-      [sockets](int place) { return sockets[static_cast<std::size_t>(place)]; }, count);
-  if (error == std::errc{}) {
-    signal_set(core, view.mine().release, count);
-  }
-  return error;
-}
-
-/// hierarchical by what members share: in each cache a leader waits for the others, then the leaders synchronise.
-template <Core C, typename View>
-std::errc in_caches(C& core, const View& view, std::uint64_t count, const NeighbourRuns& runs) {
-  const std::size_t mine = NeighbourRuns::run_of(runs.caches(), view.me());
-  const int first = runs.caches()[mine];
-  const MemberGroup group{.first = first, .stride = 1, .size = runs.caches()[mine + 1] - first};
-  if (const std::errc error = gather(core, view, group, count); error != std::errc{}) {
-    return error;
-  }
-  if (view.me() == first) {
-    if (const std::errc error = among_caches(core, view, count, runs); error != std::errc{}) {
-      return error;
-    }
-    const auto sockets = runs.sockets();
-    if (sockets[NeighbourRuns::run_of(sockets, first)] == first) {
-      return {};  // it has released its group, too
-    }
-  }
-  return release(core, view, group, count);
-}
-
-/// hierarchical: in each group of neighbours a leader waits for the others; the leaders synchronise and release their
-/// groups. Groups have a fixed number of members, or share a cache; with neither, all are one group.
+/// hierarchical: in each group of neighbours a leader waits for the others; the leaders synchronise by dissemination
+/// and release their groups.
 template <Core C, typename View>
 std::errc hierarchical(C& core, const View& view, std::uint64_t count, const BarrierTuning& tuning) {
-  return on_core_zero(core, [&](C& self) {
-    if (tuning.group == 0 && view.runs() != nullptr && view.runs()->several()) {
-      return in_caches(self, view, count, *view.runs());
+  return on_core_zero(core, [&](C& self) -> std::errc {
+    const int most = std::min(tuning.group, view.size());
+    const int first = view.me() / most * most;
+    const MemberGroup group{.first = first, .stride = 1, .size = std::min(most, view.size() - first)};
+    if (const std::errc error = gather(self, view, group, count); error != std::errc{}) {
+      return error;
     }
-    return in_groups_of(self, view, count, tuning.group > 0 ? std::min(tuning.group, view.size()) : view.size());
+    if (view.me() == first) {
+      const MemberGroup leaders{.first = 0, .stride = most, .size = (view.size() + most - 1) / most};
+      if (const std::errc error = disseminate(self, view, leaders, count); error != std::errc{}) {
+        return error;
+      }
+    }
+    return release(self, view, group, count);
   });
 }
 

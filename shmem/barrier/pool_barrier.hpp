@@ -27,7 +27,6 @@ class PoolView {
 
   [[nodiscard]] int size() const { return map_.size; }
   [[nodiscard]] int me() const { return me_; }
-  [[nodiscard]] static const NeighbourRuns* runs() { return nullptr; }
   [[nodiscard]] const TeamMap& map() const { return map_; }
   [[nodiscard]] Member member(int i) const { return {word(i, 0), word(i, kRelease), word(i, kCounter)}; }
   [[nodiscard]] Member mine() const { return member(me_); }

@@ -45,8 +45,8 @@ Result<void> between_meetings(const Members& members, Work work) {
 
 namespace {
 
-Result<void> broadcast_carried(const Members& members, void* dest, const void* source, std::size_t size, int root,
-                               bool root_too) {
+Result<void> broadcast_eager(const Members& members, void* dest, const void* source, std::size_t size, int root,
+                             bool root_too) {
   EagerChannel& eager = *members.eager;
   if (!eager.begin()) [[unlikely]] {
     return eager.error();
@@ -140,7 +140,7 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
     return on_nodes::broadcast(members, dest, source, size, root);
   }
   if (members.is_eager(Collective::kBroadcast, size)) {
-    return broadcast_carried(members, dest, source, size, root, root_too);
+    return broadcast_eager(members, dest, source, size, root, root_too);
   }
   if (members.splits(Collective::kBroadcast, size) && members.size() > 2 && size != 0) {
     return broadcast_split(members, static_cast<std::byte*>(dest), source, size, root, root_too);
@@ -185,8 +185,8 @@ namespace {
 
 /// The lengths are sent eagerly, with short contents; longer contents are read from their members when all lengths are
 /// known.
-Result<void> collect_carried(const Members& members, void* dest, const void* source, std::size_t size,
-                             const CheckTotal& check) {
+Result<void> collect_eager(const Members& members, void* dest, const void* source, std::size_t size,
+                           const CheckTotal& check) {
   EagerChannel& eager = *members.eager;
   std::size_t total = 0;
   bool all_eager = true;
@@ -226,7 +226,7 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
   }
   if (members.is_eager(Collective::kCollect, 1)) {
     return members.eager->levels() == nullptr
-               ? collect_carried(members, dest, source, size, check)
+               ? collect_eager(members, dest, source, size, check)
                : by_neighbours::collect(members, static_cast<std::byte*>(dest), source, size, check);
   }
   const auto lengths = members.allgather(size);

@@ -23,11 +23,12 @@ enum class Algorithm {
 };
 
 constexpr int kMostRadix = 8;
+constexpr int kGroup = 8;
 
 /// The parameters of algorithms; the same on all members.
 struct BarrierTuning {
   int radix = kMostRadix;       // npu_v2: of the dissemination, from 2; npu_v3: the most cores that pull
-  int group = 0;                // hierarchical: members per leader, including the leader; 0: those of a cache
+  int group = kGroup;           // hierarchical: members per leader, including the leader
   bool oversubscribed = false;  // PEs outnumber the processors that they may use
 };
 
@@ -68,8 +69,7 @@ inline constexpr auto kAlgorithms = std::to_array<AlgorithmSpec>({
      "by a fixed rule: central_counter where PEs outnumber processors, else npu_v3 up to 8 PEs, else "
      "recursive_doubling"},
     {Algorithm::kHierarchical, "hierarchical",
-     "in groups that share a cache, or of SHMEM_BARRIER_GROUP, a leader waits for the others; then the leaders "
-     "synchronise"},
+     "in groups of SHMEM_BARRIER_GROUP, a leader waits for the others; then the leaders synchronise"},
 });
 
 constexpr const char* name_of(Algorithm algorithm) {

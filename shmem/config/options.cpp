@@ -204,7 +204,7 @@ constexpr auto kTable = std::to_array<Entry>({
       "the table by which auto chooses in software, on a node and between nodes, as tune_barrier writes it, or "
       "built-in",
       "If it is not set and each PE has a processor of its own, teams measure a few algorithms when they are "
-      "created, in at most 200 us, or use what another job of the user has measured less than an hour ago. "
+      "created, in at most 200 us. "
       "built-in: the built-in table, without measurements."},
      "a path",
      set_text<&Options::barrier_tuning>},
@@ -217,13 +217,9 @@ constexpr auto kTable = std::to_array<Entry>({
       "npu_v2: one more than the PEs that each signals per phase; npu_v3: the most cores that read"},
      "a number from 2 to 8",
      set_between<&Options::barrier_radix, 2, kMostRadix>},
-    {{"SHMEM_BARRIER_GROUP", nullptr, "number", "0",
-      "hierarchical: neighbours per group; 0: those that share a cache if PEs are bound so that this is known, else "
-      "the "
-      "whole team, or its PEs on a node",
-      "The groups by cache are combined by socket. SHMEM_INFO prints the caches and sockets of a node's PEs."},
-     "a number, 0 or more",
-     set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
+    {{"SHMEM_BARRIER_GROUP", nullptr, "number", "8", "hierarchical: PEs per group, whose first one is its leader"},
+     "a number, 1 or more",
+     set_between<&Options::barrier_group, 1, std::numeric_limits<int>::max()>},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",
       "seconds after which a barrier or a wait for a word fails; 0: no limit",
       "It aborts the job (in a kernel: returns an error from the launch) and names the missing PEs."},

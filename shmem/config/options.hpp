@@ -40,7 +40,7 @@ struct Options {
   std::string barrier_tuning;     // a file, or "": the built-in table
   std::string collective_tuning;  // the same
   int barrier_radix = kMostRadix;
-  int barrier_group = 0;                                                 // 0: by cache, or one for all
+  int barrier_group = kGroup;
   std::chrono::milliseconds barrier_timeout{0};                          // 0: wait as long as the others live
   std::chrono::milliseconds barrier_warning = std::chrono::seconds{30};  // 0: none
   GbaUse gba = GbaUse::kAuto;

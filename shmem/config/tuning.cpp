@@ -146,8 +146,8 @@ std::string read_row(const std::string& text, TuningRow& row) {
                                            .set = number_setter(row.radix, 2, kMostRadix),
                                            .expected = fmt::format("N with N from 2 to {}", kMostRadix)},
                                  Parameter{.name = "group",
-                                           .set = number_setter(row.group, 0, std::numeric_limits<int>::max()),
-                                           .expected = "N with N from 0"}});
+                                           .set = number_setter(row.group, 1, std::numeric_limits<int>::max()),
+                                           .expected = "N with N from 1"}});
 }
 
 /// Returns "" or the problem.

@@ -30,30 +30,6 @@ std::optional<std::string> first_line(const std::string& file) {
   return *std::move(text);
 }
 
-std::optional<int> number_in(const std::string& file) {
-  const auto line = first_line(file);
-  return line ? cpu_number(*line) : std::nullopt;
-}
-
-/// The processors that share the last-level cache of `cpu`.
-std::optional<Cpus> cache_of(int cpu, const std::string& sysfs) {
-  const std::string caches = sysfs + "/cpu/cpu" + std::to_string(cpu) + "/cache/index";
-  std::optional<Cpus> last;
-  int most = 0;
-  for (int index = 0;; ++index) {
-    const std::string cache = caches + std::to_string(index);
-    const auto level = number_in(cache + "/level");
-    if (!level) {
-      return last;
-    }
-    auto cpus = read_cpu_list(cache + "/shared_cpu_list");
-    if (*level > most && cpus && std::ranges::binary_search(*cpus, cpu)) {
-      most = *level;
-      last = std::move(cpus);
-    }
-  }
-}
-
 }  // namespace
 
 std::optional<int> cpu_number(const std::string& text) {
@@ -122,26 +98,6 @@ bool run_on_any() {
   CpuSet set;
   std::memset(set.data(), 0xff, sizeof set);
   return ::sched_setaffinity(0, sizeof set, set.data()) == 0;
-}
-
-CpuLocation locate(const Cpus& cpus, const std::string& sysfs) {
-  if (cpus.empty()) {
-    return {};
-  }
-  CpuLocation location;
-  const auto cache = cache_of(cpus.front(), sysfs);
-  if (cache && std::ranges::includes(*cache, cpus)) {
-    location.cache = cache->front() + 1;
-  }
-  const std::string topology = sysfs + "/cpu/cpu" + std::to_string(cpus.front()) + "/topology/";
-  auto socket = read_cpu_list(topology + "package_cpus_list");
-  if (!socket) {
-    socket = read_cpu_list(topology + "core_siblings_list");  // Linux before 5.2
-  }
-  if (socket && !socket->empty() && std::ranges::includes(*socket, cpus)) {
-    location.socket = socket->front() + 1;
-  }
-  return location;
 }
 
 }  // namespace shmem

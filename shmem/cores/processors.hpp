@@ -29,15 +29,4 @@ bool run_on(const Cpus& cpus);
 /// Allows the calling thread all processors that its control group does.
 bool run_on_any();
 
-/// Where a process runs, by numbers from 1 on that are equal for processes that share a last-level cache, or a socket.
-/// 0: it may run on several, or the system does not tell.
-struct CpuLocation {
-  int cache = 0;
-  int socket = 0;
-
-  bool operator==(const CpuLocation&) const = default;
-};
-/// `sysfs` is /sys/devices/system.
-CpuLocation locate(const Cpus& cpus, const std::string& sysfs);
-
 }  // namespace shmem

@@ -43,9 +43,8 @@ struct Job {
   int size;  // the number of PEs on this node
   WaitPolicy policy;
   SymmetricGlobals globals{};
-  std::vector<CpuLocation> locations{};  // of the PEs of this node; none: unknown
-  int processors = 0;                    // that all PEs together may use; 0: unknown
-  Trace* trace = nullptr;                // SHMEM_TRACE; set once, before the first team
+  int processors = 0;      // that all PEs together may use; 0: unknown
+  Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
   int first_relying = -1;                   // the first PE that has not called shmemx_set_survive
   std::function<bool()> given_up{};         // of a group: another member has; a job is ended instead

@@ -197,7 +197,6 @@ struct PeMetadata {
   std::atomic<std::int32_t> settled_ports;   // 1 + the number of the node's ports, once the PEs have settled it
   std::atomic<std::uint64_t> process_space;  // the PID namespace of pid; 0: unknown
   std::atomic<std::uint64_t> process_start;  // of pid, which another process may have later; 0: unknown
-  std::atomic<std::int32_t> cache, socket;   // CpuLocation; as has_port
   std::atomic<std::uint64_t> started;        // of this job, in nanoseconds of the steady clock
   std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it
   Parking parking;

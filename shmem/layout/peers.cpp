@@ -48,10 +48,6 @@ void introduce(const Job& job) {
   struct stat space {};
   mine.process_space.store(::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0, std::memory_order_relaxed);
   mine.process_start.store(base::start_of(::getpid()), std::memory_order_relaxed);
-  const auto cpus = own_cpus();
-  const CpuLocation location = cpus ? locate(*cpus, "/sys/devices/system") : CpuLocation{};
-  mine.cache.store(location.cache, std::memory_order_relaxed);
-  mine.socket.store(location.socket, std::memory_order_relaxed);
   ::gethostname(mine.host.data(), mine.host.size() - 1);
   mine.pid.store(::getpid(), std::memory_order_release);  // pairs with Admission::give_up_late()
   const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
@@ -68,17 +64,6 @@ void leave(const Job& job) {
 
 bool has_left(const Job& job, int pe) {
   return job.metadata(pe).pid.load(std::memory_order_relaxed) <= -kLeft;
-}
-
-std::vector<CpuLocation> locations_here(const Job& job) {
-  std::vector<CpuLocation> all;
-  all.reserve(static_cast<std::size_t>(job.size));
-  for (int pe = 0; pe < job.size; ++pe) {
-    const PeMetadata& theirs = job.metadata(pe);
-    // Relaxed: the barrier is after the stores.
-    all.push_back({theirs.cache.load(std::memory_order_relaxed), theirs.socket.load(std::memory_order_relaxed)});
-  }
-  return all;
 }
 
 bool is_dead(const Job& job, int pe) {

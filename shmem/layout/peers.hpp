@@ -14,9 +14,6 @@ void introduce(const Job& job);
 /// This process goes on without having become a PE: to the others it is as good as dead.
 void stay_away(const Job& job);
 
-/// Where the PEs of this node run. REQUIRES: introduce() on all, and a barrier after it.
-std::vector<CpuLocation> locations_here(const Job& job);
-
 /// The process is gone, or stays away: one or two system calls. False for a process that is not visible from here, in
 /// another container.
 bool is_dead(const Job& job, int pe);

@@ -51,21 +51,17 @@ inline TeamMap rows_of(const TeamMap& map) {
   return map.is_list() ? TeamMap{0, 1, map.size} : map;
 }
 
-class NeighbourRuns;
-
 /// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory. REQUIRES: this
 /// PE is a member.
 class SyncView {
  public:
-  /// `runs`, of the members on this node, outlives the view; none: the members are alike.
-  SyncView(const Job& job, const TeamMap& map, int slot, const NeighbourRuns* runs = nullptr)
-      : SyncView(job, rows_of(map), slot, runs, map.member(job.me).value_or(0)) {}
+  SyncView(const Job& job, const TeamMap& map, int slot)
+      : SyncView(job, rows_of(map), slot, map.member(job.me).value_or(0)) {}
 
   /// The first `size` members alone. REQUIRES: this PE is one of them, or only reads their memory.
   [[nodiscard]] SyncView prefix(int size) const {
     SyncView view = *this;
     view.size_ = size;
-    view.runs_ = nullptr;
     return view;
   }
 
@@ -73,8 +69,6 @@ class SyncView {
   [[nodiscard]] int me() const { return me_; }
   /// A process that was admitted later is not the member, but has its place: is_gone().
   [[nodiscard]] std::uint64_t admissions() const { return admissions_; }
-  /// nullptr: the members are alike.
-  [[nodiscard]] const NeighbourRuns* runs() const { return runs_; }
   /// By its number on this node. REQUIRES: not a team of a list.
   [[nodiscard]] int pe(int member) const { return start_ + member * static_cast<int>(step_); }
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
@@ -90,13 +84,12 @@ class SyncView {
   }
 
  private:
-  SyncView(const Job& job, const TeamMap& rows, int slot, const NeighbourRuns* runs, int me)
+  SyncView(const Job& job, const TeamMap& rows, int slot, int me)
       : first_(&job.team_sync(slot, rows.start)),
         first_rounds_(&job.round_words(slot, rows.start)),
         first_eager_(&job.eager_words(slot, rows.start)),
         first_rooms_(&job.eager_rooms(slot, rows.start)),
         first_broadcasts_(job.broadcast_places(slot, rows.start)),
-        runs_(runs),
         start_(rows.start),
         step_(rows.stride),
         size_(rows.size),
@@ -108,7 +101,6 @@ class SyncView {
   EagerWords* first_eager_;
   EagerRooms* first_rooms_;
   BroadcastPlaces* first_broadcasts_;
-  const NeighbourRuns* runs_;
   int start_;
   std::ptrdiff_t step_;
   int size_;

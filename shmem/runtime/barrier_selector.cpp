@@ -149,9 +149,8 @@ BarrierChoice BarrierSelector::choose(const Team& team, const std::string& algor
   choice.algorithm = row.algorithm;
   choice.tuning.radix = row.radix.value_or(choice.tuning.radix);
   choice.tuning.group = row.group.value_or(choice.tuning.group);
-  if (const auto known = measures(team, algorithm) ? known_of(team) : std::nullopt) {
+  if (const auto known = measures(team, algorithm) ? measured(team).load() : std::nullopt) {
     choice.algorithm = known->algorithm;
-    choice.tuning.group = known->algorithm == Algorithm::kHierarchical ? 0 : choice.tuning.group;
   }
   return choice;
 }
@@ -169,17 +168,10 @@ MeasuredBarrier BarrierSelector::measured(const Team& team) const {
   return MeasuredBarrier(job_.metadata(0).measured_barriers[MeasuredBarrier::index(team.map_here().size)]);
 }
 
-std::optional<MeasuredBarrier::Known> BarrierSelector::known_of(const Team& team) const {
-  const auto known = measured(team).load();
-  const bool by_groups = known && known->algorithm == Algorithm::kHierarchical;
-  return by_groups && !team.view().runs()->several() ? std::nullopt : known;
-}
-
 BarrierTrials BarrierSelector::trials(const Team& team, const std::string& algorithm) const {
   const BarrierChoice choice = choose(team, algorithm);
   const bool wanted = measures(team, algorithm) && !measured(team).load();
-  return wanted ? BarrierTrials::among(choice, team.map_here().size, team.view().runs()->several())
-                : BarrierTrials(choice);
+  return wanted ? BarrierTrials::among(choice, team.map_here().size) : BarrierTrials(choice);
 }
 
 Result<void> BarrierSelector::choose_for(Team& team, const std::string& algorithm) const {
@@ -246,7 +238,7 @@ std::string BarrierSelector::reason_of(const Team& team) const {
                         row.line == 0 ? "the built-in table" : fmt::format("line {} of {}", row.line, tuning_.name()),
                         where);
   }
-  if (const auto known = measures(team, "auto") ? known_of(team) : std::nullopt) {
+  if (const auto known = measures(team, "auto") ? measured(team).load() : std::nullopt) {
     return fmt::format("{}: the fastest of those measured, {} ns", where, known->each.count());
   }
   return fmt::format("{}: line {} of {}", where, fitting_row(team).line, tuning_.name());

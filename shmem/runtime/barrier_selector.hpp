@@ -44,9 +44,8 @@ class BarrierSelector {
   /// Whether teams measure their barriers, and those like this one.
   [[nodiscard]] bool measures(const std::string& algorithm) const;
   [[nodiscard]] bool measures(const Team& team, const std::string& algorithm) const;
+  /// What teams of this size have found.
   [[nodiscard]] MeasuredBarrier measured(const Team& team) const;
-  /// What teams of this size have found, if it is for teams like this one: hierarchical is for several groups.
-  [[nodiscard]] std::optional<MeasuredBarrier::Known> known_of(const Team& team) const;
   /// For the members of a node.
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
   /// Between the nodes of the team, without the device.

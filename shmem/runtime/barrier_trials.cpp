@@ -18,7 +18,7 @@ constexpr std::array<Contenders, 2> kContenders{
 
 }  // namespace
 
-BarrierTrials BarrierTrials::among(const BarrierChoice& choice, int members, bool in_groups) {
+BarrierTrials BarrierTrials::among(const BarrierChoice& choice, int members) {
   BarrierTrials trials(choice);
   const auto* const contenders =
       std::ranges::find_if(kContenders, [members](const Contenders& each) { return members <= each.most; });
@@ -26,11 +26,6 @@ BarrierTrials BarrierTrials::among(const BarrierChoice& choice, int members, boo
     if (algorithm != choice.algorithm) {
       trials.candidates_.push_back({{.algorithm = algorithm, .tuning = choice.tuning}});
     }
-  }
-  if (in_groups && choice.algorithm != Algorithm::kHierarchical) {
-    BarrierTuning tuning = choice.tuning;
-    tuning.group = 0;
-    trials.candidates_.push_back({{.algorithm = Algorithm::kHierarchical, .tuning = tuning}});
   }
   return trials;
 }

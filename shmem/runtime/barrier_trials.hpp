@@ -32,9 +32,8 @@ class BarrierTrials {
 
   /// No trials: the result is `choice`.
   explicit BarrierTrials(const BarrierChoice& choice) : candidates_{{choice}} {}
-  /// Trials of `choice`, the table's, and of the others that may be the fastest among so many members. `in_groups`:
-  /// they have several caches, or sockets.
-  static BarrierTrials among(const BarrierChoice& choice, int members, bool in_groups = false);
+  /// Trials of `choice`, the table's, and of the others that may be the fastest among so many members.
+  static BarrierTrials among(const BarrierChoice& choice, int members);
 
   /// How many barriers are one trial.
   [[nodiscard]] static int barriers(int members) { return members <= 8 ? 16 : 8; }

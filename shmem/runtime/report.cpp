@@ -14,7 +14,6 @@
 #include "shmem/config/log.hpp"
 #include "shmem/config/unknown_variables.hpp"
 #include "shmem/cores/cpu_quota.hpp"
-#include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/memory/pages.hpp"
 #include "shmem/runtime/runtime.hpp"
 #include "shmem/version.hpp"
@@ -70,7 +69,6 @@ void Runtime::report_rest() const {
     log(LogLevel::kInfo, "shmem: 1 node");
   }
   report_processors();
-  report_neighbours();
   report_placement();
   if (job_.options.info) {
     const std::string& why_not = job_.globals.why_not();
@@ -162,29 +160,6 @@ void Runtime::report_sharing() const {
     log(LogLevel::kInfo, "shmem: PE %d has left a processor that another %s used %llu times", job_.world_me(), who,
         static_cast<unsigned long long>(moves));
   }
-}
-
-void Runtime::report_neighbours() const {
-  if (!job_.options.info || job_.size == 1) {
-    return;
-  }
-  const NeighbourRuns runs = NeighbourRuns::of_team(job_, {0, 1, job_.size});
-  const CpuLocation& first = job_.locations.front();
-  const auto all = [&](int CpuLocation::*part) {
-    return first.*part != 0 &&
-           std::ranges::all_of(job_.locations, [&](const CpuLocation& pe) { return pe.*part == first.*part; });
-  };
-  std::string text = "none, because neighbours share no cache";
-  if (runs.several()) {
-    text = runs.text();
-  } else if (all(&CpuLocation::cache)) {
-    text = "one, because the PEs of this node share a cache";
-  } else if (all(&CpuLocation::socket)) {
-    text = "one, because the PEs of this node share a socket, and neighbours no cache that is known";
-  } else if (std::ranges::any_of(job_.locations, [](const CpuLocation& pe) { return pe.socket == 0; })) {
-    text = "not known, because PEs are not bound to the processors of a cache or a socket";
-  }
-  log(LogLevel::kInfo, "shmem: groups by cache and socket: %s", text.c_str());
 }
 
 void Runtime::report_placement() const {

@@ -286,7 +286,6 @@ Result<void> Runtime::meet() {
   if (auto ok = job_.globals.share(job_.world_bootstrap(), job_.memory); !ok) {
     return ok;
   }
-  job_.locations = locations_here(job_);
   sets_.settle();
   return survival_.settle();
 }

@@ -195,7 +195,6 @@ class Runtime {
   void report_variables() const;
   void report_placement() const;
   void report_processors() const;
-  void report_neighbours() const;
   void report_sharing() const;
 
   /// A child made by fork() is not a PE. Its copy of the runtime belongs to the parent: it neither uses nor ends it.

@@ -24,8 +24,7 @@ std::unique_ptr<const NeighbourLevels> EagerChannel::levels_of(const SyncView& v
   if (view.size() <= kMostOneStep) {
     return nullptr;
   }
-  return std::make_unique<NeighbourLevels>(view.size(), view.me(),
-                                           view.runs() != nullptr ? *view.runs() : NeighbourRuns());
+  return std::make_unique<NeighbourLevels>(view.size(), view.me());
 }
 
 bool EagerChannel::wait_for_data(EagerHead& theirs) {

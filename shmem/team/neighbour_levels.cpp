@@ -2,7 +2,6 @@
 #include "shmem/team/neighbour_levels.hpp"
 
 #include <algorithm>
-#include <span>
 
 namespace shmem {
 namespace {
@@ -27,55 +26,43 @@ int group_size(int units) {
   return size;
 }
 
-/// Groups of `units` (first members, then the number of members), none of which is in two runs: the first members.
-std::vector<int> make_groups(std::span<const int> units, std::span<const int> runs) {
+/// Groups of `units` (first members, then the number of members): the first members.
+std::vector<int> make_groups(const std::vector<int>& units) {
   const auto count = units.size() - 1;
   const auto most = static_cast<std::size_t>(group_size(static_cast<int>(count)));
+  const std::size_t groups = (count + most - 1) / most;
+  const std::size_t size = (count + groups - 1) / groups;
   std::vector<int> firsts;
-  for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
-    end = begin + 1;
-    if (runs.empty()) {
-      end = count;
-    } else {
-      const auto run = NeighbourRuns::run_of(runs, units[begin]);
-      while (end < count && units[end] < runs[run + 1]) {
-        ++end;
-      }
-    }
-    const std::size_t groups = (end - begin + most - 1) / most;
-    const std::size_t size = (end - begin + groups - 1) / groups;
-    for (std::size_t first = begin; first < end; first += size) {
-      firsts.push_back(units[first]);
-    }
+  for (std::size_t first = 0; first < count; first += size) {
+    firsts.push_back(units[first]);
   }
   firsts.push_back(units.back());
   return firsts;
 }
 
+/// The index of the unit that contains a member.
+int unit_of(const std::vector<int>& units, int member) {
+  return static_cast<int>(std::ranges::upper_bound(units, member) - units.begin()) - 1;
+}
+
 }  // namespace
 
-NeighbourLevels::NeighbourLevels(int members, int me, const NeighbourRuns& runs) : members_(members), me_(me) {
+NeighbourLevels::NeighbourLevels(int members, int me) : members_(members), me_(me) {
   my_units_.push_back(me);
   largest_.push_back(1);
   std::vector<int> units;
   for (int i = 0; i <= members; ++i) {
     units.push_back(i);
   }
-  std::span<const int> borders = runs.caches();
   while (static_cast<int>(units.size()) - 1 > kMostInGroup) {
-    std::vector<int> next = make_groups(units, borders);
-    if (2 * next.size() > units.size() + 1) {
-      next = make_groups(units, {});  // most runs are a single unit by now
-    }
-    units = next;
-    my_units_.push_back(static_cast<int>(NeighbourRuns::run_of(units, me)));
+    units = make_groups(units);
+    my_units_.push_back(unit_of(units, me));
     int most = 0;
-    for (std::size_t i = 0; i + 1 < next.size(); ++i) {
-      most = std::max(most, next[i + 1] - next[i]);
+    for (std::size_t i = 0; i + 1 < units.size(); ++i) {
+      most = std::max(most, units[i + 1] - units[i]);
     }
     largest_.push_back(most);
-    firsts_.push_back(std::move(next));
-    borders = runs.sockets();
+    firsts_.push_back(units);
   }
 }
 
@@ -83,9 +70,7 @@ NeighbourLevels::Group NeighbourLevels::group(int level) const {
   if (level == last()) {
     return {0, units(level)};
   }
-  const auto index = [&](int member) {
-    return level == 0 ? member : static_cast<int>(NeighbourRuns::run_of(of(level), member));
-  };
+  const auto index = [&](int member) { return level == 0 ? member : unit_of(of(level), member); };
   const int mine = my_unit(level + 1);
   return {index(first(level + 1, mine)), index(first(level + 1, mine + 1))};
 }

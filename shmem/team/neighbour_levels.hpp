@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "shmem/layout/neighbour_runs.hpp"
-
 namespace shmem {
 
 /// With more members than this, small data takes several steps.
@@ -16,14 +14,12 @@ constexpr int kMostOneStep = 32;
 /// kMostInGroup units, which are in no group. So what all members have takes as many steps as there are levels, and in
 /// each of them a member reads from up to kMostInGroup others.
 ///
-/// Groups of level 0 share a cache, groups of the others a socket, where that is known. Constant; the same on all
-/// members but for group().
+/// Constant; the same on all members but for group().
 class NeighbourLevels {
  public:
   static constexpr int kMostInGroup = 16;
 
-  /// `runs` may be empty: nothing is known.
-  NeighbourLevels(int members, int me, const NeighbourRuns& runs);
+  NeighbourLevels(int members, int me);
 
   [[nodiscard]] int members() const { return members_; }
   /// The number of levels whose units are in groups: the last level has this number.

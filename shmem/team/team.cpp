@@ -40,8 +40,7 @@ Team::Team(const Job& job, const TeamPlan& plan)
       me_(world_.member(job.world_me()).value_or(0)),
       slot_(plan.slot),
       contexts_(plan.contexts),
-      runs_(NeighbourRuns::of_team(job, map_)),
-      view_(job, map_, slot_, &runs_),
+      view_(job, map_, slot_),
       eager_(job, map_, view_, slot_, plan.count),
       count_(plan.count),
       statistics_(job_, map_, view_, slot_, world_.size) {}

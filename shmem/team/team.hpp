@@ -9,7 +9,6 @@
 #include "shmem/barrier/statistics.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/cores/core_group.hpp"
-#include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/layout/survival.hpp"
 #include "shmem/layout/sync_view.hpp"
 #include "shmem/layout/vote_result.hpp"
@@ -206,7 +205,6 @@ class Team {
   const int me_;         // in world_
   const int slot_;
   const int contexts_;
-  const NeighbourRuns runs_;  // of map_
   const SyncView view_;
   BarrierChoice software_;
   CollectiveChoice collectives_{};

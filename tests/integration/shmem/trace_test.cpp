@@ -104,7 +104,6 @@ TEST(Info, HasALineForEachTeamAtTheEnd) {
   EXPECT_EQ(found[1], found[3]);
   // What comes after it depends on the machine.
   EXPECT_THAT(job.output, HasSubstr("shmem: processors: "));
-  EXPECT_THAT(job.output, HasSubstr("shmem: groups by cache and socket: "));
 }
 
 TEST(Info, CountsOneInTheSingular) {

@@ -77,7 +77,7 @@ inline shmem::BarrierChoice choice_of(const BarrierRun& run, std::uint64_t k) {
   shmem::BarrierTuning tuning = run.tuning;
   const auto algorithm = shmem::kAlgorithms[random() % shmem::kAlgorithms.size()].algorithm;
   tuning.radix = 2 + static_cast<int>(random() % 7);
-  tuning.group = static_cast<int>(random() % static_cast<unsigned>(run.pes + 1));
+  tuning.group = 1 + static_cast<int>(random() % static_cast<unsigned>(run.pes));
   tuning.oversubscribed = random() % 2 == 0;
   return {algorithm, tuning};
 }

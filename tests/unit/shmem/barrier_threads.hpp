@@ -64,8 +64,6 @@ class MemoryView {
   [[nodiscard]] shmem::SyncWord& round(int member, int i) const {
     return memory_.rounds[static_cast<std::size_t>(member)][static_cast<std::size_t>(i)];
   }
-  /// Of caches and sockets: none are known.
-  [[nodiscard]] static const shmem::NeighbourRuns* runs() { return nullptr; }
 
  private:
   TeamMemory& memory_;

@@ -22,7 +22,7 @@ namespace {
 using shmem::Algorithm;
 using shmem::SyncWord;
 
-constexpr int kGroup = 8;
+constexpr int kGroup = shmem::kGroup;
 constexpr int kRadix = shmem::kMostRadix;
 
 /// What one member did in one barrier.
@@ -46,9 +46,8 @@ std::ostream& operator<<(std::ostream& out, const Most& most) {
 /// A team whose members run in turn on one thread, each until it waits.
 class CountedTeam {
  public:
-  explicit CountedTeam(int members, const std::vector<shmem::CpuLocation>& locations = {})
-      : runs_(locations),
-        sync_(static_cast<std::size_t>(members)),
+  explicit CountedTeam(int members)
+      : sync_(static_cast<std::size_t>(members)),
         rounds_(sync_.size()),
         work_(sync_.size()),
         done_(sync_.size()),
@@ -137,7 +136,6 @@ class CountedTeam {
     View(CountedTeam& team, int me) : team_(team), me_(me) {}
     [[nodiscard]] int size() const { return team_.size(); }
     [[nodiscard]] int me() const { return me_; }
-    [[nodiscard]] const shmem::NeighbourRuns* runs() const { return &team_.runs_; }
     [[nodiscard]] shmem::TeamSync& member(int i) const { return team_.sync_[static_cast<std::size_t>(i)]; }
     [[nodiscard]] shmem::TeamSync& mine() const { return member(me_); }
     [[nodiscard]] SyncWord& round(int member, int i) const {
@@ -163,7 +161,6 @@ class CountedTeam {
     int time;
   };
 
-  shmem::NeighbourRuns runs_;
   std::vector<shmem::TeamSync> sync_;
   std::vector<shmem::RoundWords> rounds_;
   std::vector<Work> work_;
@@ -250,39 +247,12 @@ TEST_P(GrowthTest, WorkOfAMemberIsThatOfTheAlgorithm) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, GrowthTest, testing::ValuesIn(shmem::kAlgorithms),
                          [](const auto& test) { return std::string(test.param.name); });
 
-/// PEs that fill caches of eight processors, eight caches to a socket.
-std::vector<shmem::CpuLocation> chiplets(int members) {
-  std::vector<shmem::CpuLocation> locations;
-  for (int i = 0; i < members; ++i) {
-    locations.push_back({.cache = 1 + i / 8, .socket = 1 + i / 64});
-  }
-  return locations;
-}
-
-TEST(GrowthByCaches, OfHierarchicalIsThatOfCachesThenSockets) {
-  for (const int n : {2, 8, 16, 64, 100, 256, 708}) {
-    CountedTeam team(n, chiplets(n));
-    const int caches = (n + 7) / 8;
-    const int sockets = (n + 63) / 64;
-    const int up = sockets > 1 ? log2_up(sockets) : 0;
-    for (int barrier = 1; barrier <= 3; ++barrier) {
-      const Most counted = team.barrier({.algorithm = Algorithm::kHierarchical});
-      SCOPED_TRACE(testing::Message() << n << " members, barrier " << barrier);
-      // The leader of a socket: its counter, a word of each other cache of the socket, words of other sockets.
-      EXPECT_EQ(counted.read, 1 + std::min(caches, 8) - 1 + up);
-      EXPECT_EQ(counted.stored, caches == 1 ? 1 : std::max(2, 1 + up));
-      // Arrivals at the counter follow one another; then up to the socket, among sockets, and down again.
-      EXPECT_LE(counted.time, std::min(n, 8) + (caches > 1 ? 2 : 0) + up);
-    }
-  }
-}
-
 /// A row of the table in docs/scaling.md: | `name` | 2 | 8 | 64 | 708 |.
-std::string row_of(const std::string& name, const shmem::BarrierChoice& choice, bool by_caches = false) {
+std::string row_of(const std::string& name, const shmem::BarrierChoice& choice) {
   std::ostringstream row;
   row << "| " << name << " |";
   for (const int n : {2, 8, 64, 708}) {
-    CountedTeam team(n, by_caches ? chiplets(n) : std::vector<shmem::CpuLocation>());
+    CountedTeam team(n);
     row << ' ' << team.barrier(choice) << " |";
   }
   return row.str();
@@ -292,7 +262,7 @@ TEST(GrowthTable, IsWhatIsCounted) {
   std::ifstream file(SCALING_DOCUMENT);
   std::stringstream text;
   text << file.rdbuf();
-  std::vector<std::string> rows{row_of("`hierarchical` by caches", {.algorithm = Algorithm::kHierarchical}, true)};
+  std::vector<std::string> rows;
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     rows.push_back(row_of("`" + std::string(spec.name) + "`", choice_of(spec.algorithm)));
   }

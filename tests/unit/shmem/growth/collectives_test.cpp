@@ -75,7 +75,7 @@ int by_levels(int n, std::size_t bytes, bool pieces, int top) {
   if (n <= shmem::kMostOneStep) {
     return (n - 1) * lines_of_gift(bytes);
   }
-  const shmem::NeighbourLevels levels(n, 0, {});
+  const shmem::NeighbourLevels levels(n, 0);
   int lines = 0;
   for (int level = 0; level <= std::min(top, levels.last()); ++level) {
     const bool last = level == std::min(top, levels.last());

@@ -130,7 +130,7 @@ class CountedJob::Switch final : public shmem::Background {
   incoherent::Fibers& fibers_;
 };
 
-CountedJob::CountedJob(int members, const std::vector<shmem::CpuLocation>& locations)
+CountedJob::CountedJob(int members)
     : rendezvous_(members),
       jobs_(static_cast<std::size_t>(members)),
       teams_(jobs_.size()),
@@ -153,7 +153,6 @@ CountedJob::CountedJob(int members, const std::vector<shmem::CpuLocation>& locat
     thread.join();
   }
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    jobs_[i]->locations = locations;
     teams_[i] = std::make_unique<shmem::LocalTeam>(*jobs_[i], shmem::TeamMap{0, 1, members}, kOtherSlots, 0);
   }
   lines_ = std::make_unique<Lines>(*this);

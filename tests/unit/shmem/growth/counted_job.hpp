@@ -37,8 +37,7 @@ class CountedJob {
   /// Slots of the board that its teams do not use.
   static constexpr int kOtherSlots = 8;
 
-  /// PEs where `locations` says; unknown if there are none.
-  explicit CountedJob(int members, const std::vector<shmem::CpuLocation>& locations = {});
+  explicit CountedJob(int members);
   ~CountedJob();
   CountedJob(const CountedJob&) = delete;
   CountedJob& operator=(const CountedJob&) = delete;

@@ -40,7 +40,6 @@ class BarrierRun::View {
 
   [[nodiscard]] int size() const { return run_.pes_; }
   [[nodiscard]] int me() const { return me_; }
-  [[nodiscard]] const shmem::NeighbourRuns* runs() const { return &run_.runs_; }
   [[nodiscard]] shmem::TeamSync& member(int i) const { return run_.team(i); }
   [[nodiscard]] shmem::TeamSync& mine() const { return member(me_); }
   [[nodiscard]] shmem::SyncWord& round(int member, int i) const {
@@ -54,7 +53,6 @@ class BarrierRun::View {
 
 BarrierRun::BarrierRun(BarrierSetup setup)
     : setup_(std::move(setup)),
-      runs_(setup_.locations),
       pes_(static_cast<int>(setup_.cores_of.size())),
       cores_(std::reduce(setup_.cores_of.begin(), setup_.cores_of.end())),
       lines_(lines_of(setup_.cores_of)),

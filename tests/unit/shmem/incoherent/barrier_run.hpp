@@ -17,7 +17,6 @@ struct BarrierSetup {
   /// Used in turn, one per barrier: a team may change its algorithm.
   std::vector<shmem::Algorithm> algorithms{};
   shmem::BarrierTuning tuning{};
-  std::vector<shmem::CpuLocation> locations{};  // by PE; none: unknown
 
   [[nodiscard]] std::string text() const;
 };
@@ -53,7 +52,6 @@ class BarrierRun {
   [[nodiscard]] shmem::SyncWord& data(int core);
 
   BarrierSetup setup_;
-  shmem::NeighbourRuns runs_;
   int pes_;
   int cores_;
   std::vector<shmem::SyncWord> lines_;  // a TeamSync for each PE, RoundWords for each PE, a word for each core

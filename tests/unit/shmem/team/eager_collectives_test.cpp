@@ -133,39 +133,6 @@ TEST(ManyMembers, OfAScanReadWhatIsBeforeThemOnly) {
   OneOfMany::run(39, {{{35, 36, 37, 38}, {0, 7, 14, 21, 28}}}, {8, 8}, scan(false));
 }
 
-TEST(ManyMembers, MayHaveCachesOfAnySize) {
-  constexpr int kMembers = 45;
-  const shmem::Reduction join{sizeof(Range), join_ranges};
-  std::array<std::atomic<int>, kMembers> arrived{};
-  run_job(kMembers, [&](Job& job) {
-    for (int pe = 0; pe < kMembers; ++pe) {
-      job.locations.push_back({.cache = 1 + (pe + 3) / 7, .socket = 1 + (pe + 3) / 21});
-    }
-    LocalTeam team(job, TeamMap{0, 1, kMembers}, 0, 0);
-    ASSERT_TRUE(team.view().runs()->several());
-    ASSERT_TRUE(job.bootstrap->barrier());
-    ASSERT_TRUE(team.agree_on_algorithm({.algorithm = shmem::Algorithm::kHierarchical}));
-    const EagerMembers eager(job, team, shmem::kEagerLimit);
-    for (int call = 1; call <= 10; ++call) {
-      arrived[static_cast<std::size_t>(job.me)] = call;
-      ASSERT_TRUE(team.sync());
-      for (const auto& other : arrived) {
-        ASSERT_GE(other, call);
-      }
-      const Range mine{job.me, job.me};
-      Range result{};
-      ASSERT_TRUE(shmem::reduce(eager.members, join, &result, &mine, 1));
-      ASSERT_EQ(result.last - result.first, kMembers - 1);
-      ASSERT_TRUE(shmem::scan(eager.members, join, &result, &mine, 1, true));
-      ASSERT_EQ(result.last, job.me);
-      std::array<std::int32_t, kMembers> all{};
-      ASSERT_TRUE(shmem::fcollect(eager.members, all.data(), &job.me, sizeof job.me));
-      ASSERT_TRUE(std::ranges::is_sorted(all, std::ranges::less_equal{}));
-      ASSERT_EQ(all.back(), kMembers - 1);
-    }
-  });
-}
-
 /// Contents of any length, 0 included, next to each other in the order of the members.
 class AnyTotal final : public shmem::CheckTotal {
  public:
