@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks five rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
+"""Checks six rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
 
 Layers: a file includes files of its own folder and of lower layers, never of a higher one. docs/architecture.md
 describes the layers. Braces: every body of if, else, for and while has them. Lines: at most 120 characters, also where
-clang-format does not break lines, as in comments. Unit tests: a CMakeLists.txt names each file. Walks: a
+clang-format does not break lines, as in comments, and of the text of
+documents. Unit tests: a CMakeLists.txt names each file. Walks: a
 function that docs/architecture.md finds in a file is there. Exits with 1 and names each line or file that breaks a
 rule."""
 
@@ -139,6 +140,18 @@ def line_problems(tree, file):
     return [f"{file}:{i + 1}: a line of {len(line)} characters" for i, line in enumerate(lines) if len(line) > MOST_COLUMNS]
 
 
+def document_problems(tree):
+    """Lines of text in documents that are too long. Code, tables and what has no space to break at may be."""
+    problems = []
+    tops = [top for top in sorted(tree.iterdir()) if top.is_dir() and not re.match(r"build|\.", top.name)]
+    for page in sorted(tree.glob("*.md")) + [page for top in tops for page in sorted(top.rglob("*.md"))]:
+        text = re.sub(r"^```.*?^```", lambda match: "\n" * match.group().count("\n"), page.read_text(), flags=re.M | re.S)
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > MOST_COLUMNS and not line.startswith("|") and " " in re.sub(r"`[^`]*`", "", line).strip():
+                problems.append(f"{page.relative_to(tree)}:{number}: a line of {len(line)} characters")
+    return problems
+
+
 def unit_test_problems(tree):
     """Files of unit tests that no CMakeLists.txt names: nothing would run them."""
     named = {
@@ -177,7 +190,7 @@ def main():
     problems = [problem for file in layered for problem in layer_problems(tree, file)]
     braced = layered + sources(tree, ["tests"])
     problems += [problem for file in braced for problem in brace_problems(tree, file) + line_problems(tree, file)]
-    problems += unit_test_problems(tree) + walk_problems(tree)
+    problems += unit_test_problems(tree) + walk_problems(tree) + document_problems(tree)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(braced)} files, {len(problems)} problems")

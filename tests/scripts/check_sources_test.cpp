@@ -62,6 +62,18 @@ TEST(CheckSources, RefusesTheDriverInTheEmulatedDevice) {
   EXPECT_THAT(tree.check().output, HasSubstr("fake_device knows nothing of driver"));
 }
 
+TEST(CheckSources, FindsLongLinesOfDocuments) {
+  const SmallTree tree;
+  const std::string words(121, 'w');
+  const std::string long_line = "word " + words + "\n";
+  tree.write("base/fd.cpp", "");
+  tree.write("docs/page.md", "# Page\n\n" + long_line + "```\n" + long_line + "```\n| " + long_line + words + "\n");
+  const auto outcome = tree.check();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("docs/page.md:3: a line of 126 characters"));
+  EXPECT_THAT(outcome.output, HasSubstr("1 files, 1 problems"));
+}
+
 TEST(CheckSources, FindsFunctionsOfAWalkThatAreNotThere) {
   const SmallTree tree;
   tree.write("base/fd.cpp", "void Fd::open() {}\n");
