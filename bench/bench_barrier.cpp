@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <iterator>
 
 #include "bench/jobs.hpp"
 #include "bench/options.hpp"
+#include "bench/report.hpp"
 #include "shmem/config/barrier_choice.hpp"
 
 namespace bench {
 namespace {
-
-constexpr const char* kBound = "N x switch / processors";
 
 std::vector<std::string> all_algorithms() {
   std::vector<std::string> names{"auto"};
@@ -24,62 +22,56 @@ std::vector<std::string> all_algorithms() {
   return names;
 }
 
-void print(int pes, const std::vector<Series>& all, Picture& picture) {
+std::string microseconds(double nanoseconds) {
+  return number(nanoseconds / 1e3, 3);
+}
+
+void print(int pes, const std::vector<Series>& all, chart::Plot& plot) {
   const bool oversubscribed = pes > own_processors();
-  std::printf("%d PEs on %d processors\n%-30s %12s %12s %12s", pes, own_processors(), "", "least us", "median us",
-              "raw trip us");
-  std::printf(oversubscribed ? " %12s %10s\n" : "%s %10s\n", oversubscribed ? "bound us" : "",
-              oversubscribed ? "of bound" : "of raw");
+  std::printf("%d PEs on %d processors\n", pes, own_processors());
+  const Table table(oversubscribed ? "-30 12 12 12 12 10" : "-30 12 12 12 10");
+  std::vector<std::string> head{"", "least us", "median us", "raw trip us", oversubscribed ? "of bound" : "of raw"};
+  if (oversubscribed) {
+    head.insert(head.end() - 1, "bound us");
+  }
+  table.print(head);
   std::vector<double> bounds;
   for (const Series& series : all) {
     const auto points = series.usable();
     const Spread figure = figures_of(points);
-    const double base = bases_of(points).middle;
-    std::printf("%-30s %12.3f %12.3f %12.3f", series.name.c_str(), figure.least / 1e3, figure.middle / 1e3,
-                raws_of(points).middle / 1e3);
+    bounds.push_back(bases_of(points).middle);
+    std::vector<std::string> cells{series.name, microseconds(figure.least), microseconds(figure.middle),
+                                   microseconds(raws_of(points).middle), number(median_ratio(points), 2)};
     if (oversubscribed) {
-      std::printf(" %12.3f", base / 1e3);
+      cells.insert(cells.end() - 1, microseconds(bounds.back()));
     }
-    std::printf(" %10.2f\n", median_ratio(points));
-    picture.add(series.name, pes, figure.middle / 1e3);
-    bounds.push_back(base);
+    table.print(cells);
+    add_point(plot, series.name, pes, figure.middle / 1e3);
   }
   if (oversubscribed) {
     std::sort(bounds.begin(), bounds.end());
-    picture.add(kBound, pes, bounds[bounds.size() / 2] / 1e3, /*dashed=*/true);
+    add_point(plot, "N x switch / processors", pes, bounds[bounds.size() / 2] / 1e3, /*dashed=*/true);
   }
-  std::printf("\n");
-  std::fflush(stdout);
+  std::puts("");
 }
 
 int run_all(const std::vector<int>& sizes, const std::string& svg) {
-  const base::TempFolder folder;
-  const auto mpi = openmpi_program(folder, "mpic++", "BENCH_OPENMPI_MPI", "barrier_worker");
-  const auto shmem = mpi ? openmpi_program(folder, "shmemc++", "BENCH_OPENMPI_SHMEM", "barrier_worker") : nullptr;
-  std::printf(
+  OpenMpi mpi(OpenMpiWorker::Library::kMpi, {"barriers"});
+  OpenMpi shmem(OpenMpiWorker::Library::kShmem, {"barriers"}, mpi.installed());
+  std::puts(
       "Each figure: least and median of the repeats in which the raw round trip of a cache line, measured right\n"
       "before and after, stayed the same within a fifth; and its median ratio to that round trip or, if there are\n"
-      "more PEs than processors, to the time in which each PE yields once (sched_yield), measured at the same time."
-      "\n\n");
-  Picture picture;
-  bool good = true;
+      "more PEs than processors, to the time in which each PE yields once (sched_yield), measured at the same time.\n");
+  chart::Plot plot =
+      logarithmic_plot(fmt::format("Median time of a barrier, {} processors", own_processors()), "PEs", "microseconds");
   for (const int pes : sizes) {
-    auto all = measure_ours(folder, pes, all_algorithms());
-    try {
-      if (shmem) {
-        std::ranges::copy(mpi->run(pes, {kBarrierRepeats, "MPI_Barrier (Open MPI)"}), std::back_inserter(all));
-        std::ranges::copy(shmem->run(pes, {kBarrierRepeats, "shmem_barrier_all (Open MPI)"}), std::back_inserter(all));
-      }
-    } catch (const std::exception& error) {
-      std::printf("Open MPI with %d processes: %s\n", pes, error.what());
-      good = false;
-    }
-    print(pes, all, picture);
+    auto all = run_ours({pes, barrier_arguments(all_algorithms())});
+    std::ranges::copy(mpi.run({pes, barrier_arguments({"MPI_Barrier (Open MPI)"})}), std::back_inserter(all));
+    std::ranges::copy(shmem.run({pes, barrier_arguments({"shmem_barrier_all (Open MPI)"})}), std::back_inserter(all));
+    print(pes, all, plot);
   }
-  if (!svg.empty()) {
-    picture.write(svg, fmt::format("Median time of a barrier, {} processors", own_processors()), "PEs", "microseconds");
-  }
-  return good ? 0 : 1;
+  write_svg(svg, {plot});
+  return mpi.good() && shmem.good() ? 0 : 1;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/size_text.hpp"
 #include "bench/jobs.hpp"
 #include "bench/options.hpp"
+#include "bench/report.hpp"
 #include "bench/ucx.hpp"
 
 namespace bench {
@@ -53,13 +54,10 @@ const std::array<Published, 2> kPublished{{
 }};
 
 std::vector<Row> measure_exchange(const Settings& settings) {
-  std::string sizes;
-  for (const std::size_t size : settings.sizes) {
-    sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
-  }
-  const auto text = output_of({sibling_program("kv_exchange"), "bench", "--json", "--sizes", sizes, "--repeats",
-                               std::to_string(settings.repeats)},
-                              {}, kLimit);
+  const auto text =
+      output_of({sibling_program("kv_exchange"), "bench", "--json", "--sizes",
+                 fmt::format("{}", fmt::join(settings.sizes, ",")), "--repeats", std::to_string(settings.repeats)},
+                {}, kLimit);
   std::vector<Row> rows;
   for (const auto& row : nlohmann::json::parse(text)) {
     rows.push_back({.size = row.at("block_bytes"),
@@ -85,16 +83,13 @@ void measure_ucx_for(std::vector<Row>& rows) {
 }
 
 void print(const std::vector<Row>& rows) {
-  std::printf("%-10s %9s %9s %7s %9s | %9s | %12s %12s %12s | %12s\n", "block", "pull GB/s", "memcpy", "ratio",
-              "unsealed", "UCX warm", "one pull ns", "find + pull", "memcpy", "UCX put");
-  const auto text = [](const std::optional<double>& value, int digits) {
-    return value ? fmt::format("{:.{}f}", *value, digits) : std::string("-");
-  };
+  const Table table("-10 9 9 7 9 | 9 | 12 12 12 | 12");
+  table.print({"block", "pull GB/s", "memcpy", "ratio", "unsealed", "UCX warm", "one pull ns", "find + pull", "memcpy",
+               "UCX put"});
   for (const Row& row : rows) {
-    std::printf("%-10s %9.2f %9.2f %6.0f%% %9.2f | %9s | %12.0f %12.0f %12.0f | %12s\n",
-                base::size_text(row.size).c_str(), row.pull, row.memcpy, 100 * row.ratio, row.unsealed,
-                text(row.ucx, 2).c_str(), row.one_pull, row.one_find_and_pull, row.one_memcpy,
-                text(row.ucx_latency, 0).c_str());
+    table.print({base::size_text(row.size), number(row.pull, 2), number(row.memcpy, 2),
+                 number(100 * row.ratio, 0) + "%", number(row.unsealed, 2), number(row.ucx, 2), number(row.one_pull, 0),
+                 number(row.one_find_and_pull, 0), number(row.one_memcpy, 0), number(row.ucx_latency, 0)});
   }
   for (const Published& published : kPublished) {
     std::printf("Published: %s (%s):", published.what, published.source);
@@ -107,47 +102,28 @@ void print(const std::vector<Row>& rows) {
 
 /// Two plots: speeds of many blocks, and times of one.
 void draw(const std::vector<Row>& rows, const std::string& file) {
-  const auto line = [&](const std::string& name, auto value_of, bool dashed) {
-    chart::Series series{.name = name, .points = {}, .dashed = dashed};
-    for (const Row& row : rows) {
-      if (const std::optional<double> value = value_of(row)) {
-        series.points.emplace_back(static_cast<double>(row.size), *value);
-      }
+  auto speeds = logarithmic_plot("Many blocks with one call", "size of a block", "GB/s");
+  auto times = logarithmic_plot("One block with one call", "size of a block", "microseconds");
+  speeds.x.bytes = times.x.bytes = true;
+  constexpr bool kDashed = true;
+  for (const Row& row : rows) {
+    const auto size = static_cast<double>(row.size);
+    add_point(speeds, "pull, from another process", size, row.pull);
+    add_point(speeds, "pull, of an unsealed memfd", size, row.unsealed);
+    add_point(speeds, "memcpy, within a process", size, row.memcpy, kDashed);
+    add_point(speeds, "UCX put, one block in the cache", size, row.ucx, kDashed);
+    add_point(times, "pull, from another process", size, row.one_pull / 1e3);
+    add_point(times, "memcpy, within a process", size, row.one_memcpy / 1e3, kDashed);
+    if (row.ucx_latency) {
+      add_point(times, "UCX put, until it is seen", size, *row.ucx_latency / 1e3, kDashed);
     }
-    return series;
-  };
-  const auto us = [](std::optional<double> ns) { return ns ? std::optional<double>(*ns / 1000) : std::nullopt; };
-  const chart::Axis bytes{.name = "size of a block", .logarithmic = true, .bytes = true};
-  chart::Plot speeds{.title = "Many blocks with one call",
-                     .x = bytes,
-                     .y = {.name = "GB/s", .logarithmic = true},
-                     .series = {line(
-                                    "pull, from another process", [](const Row& row) { return row.pull; }, false),
-                                line(
-                                    "pull, of an unsealed memfd", [](const Row& row) { return row.unsealed; }, false),
-                                line(
-                                    "memcpy, within a process", [](const Row& row) { return row.memcpy; }, true),
-                                line(
-                                    "UCX put, one block in the cache", [](const Row& row) { return row.ucx; }, true)}};
-  for (const Published& published : kPublished) {
-    chart::Series series{.name = published.name, .points = {}, .dashed = true};
-    for (const auto& [size, speed] : published.speeds) {
-      series.points.emplace_back(static_cast<double>(size), speed);
-    }
-    speeds.series.push_back(std::move(series));
+    add_point(times, "find and pull", size, row.one_find_and_pull / 1e3);
   }
-  const chart::Plot times{
-      .title = "One block with one call",
-      .x = bytes,
-      .y = {.name = "microseconds", .logarithmic = true},
-      .series = {line(
-                     "pull, from another process", [&](const Row& row) { return us(row.one_pull); }, false),
-                 line(
-                     "memcpy, within a process", [&](const Row& row) { return us(row.one_memcpy); }, true),
-                 line(
-                     "UCX put, until it is seen", [&](const Row& row) { return us(row.ucx_latency); }, true),
-                 line(
-                     "find and pull", [&](const Row& row) { return us(row.one_find_and_pull); }, false)}};
+  for (const Published& published : kPublished) {
+    for (const auto& [size, speed] : published.speeds) {
+      add_point(speeds, published.name, static_cast<double>(size), speed, kDashed);
+    }
+  }
   write_svg(file, {speeds, times});
 }
 
@@ -166,9 +142,7 @@ int run(const Settings& settings) {
     measure_ucx_for(rows);
   }
   print(rows);
-  if (!settings.svg.empty()) {
-    draw(rows, settings.svg);
-  }
+  draw(rows, settings.svg);
   return 0;
 }
 

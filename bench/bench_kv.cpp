@@ -3,16 +3,17 @@
 // UCX and Open MPI if they are installed.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <exception>
+#include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "bench/jobs.hpp"
-#include "bench/kv_cache.hpp"
-#include "bench/measure.hpp"
+#include "bench/kv_part.hpp"
 #include "bench/options.hpp"
+#include "bench/report.hpp"
 #include "bench/ucx.hpp"
 #include "bench/worker.hpp"
 
@@ -47,16 +48,25 @@ double speed(std::size_t bytes, double nanoseconds) {
   return static_cast<double>(bytes) / nanoseconds;
 }
 
-Speeds speeds_of(std::size_t bytes, const Spread& time) {
-  return {speed(bytes, time.least), speed(bytes, time.middle)};
+std::size_t block_of(const Series& series) {
+  const auto* const found = std::ranges::find(kKvBlocks, series.name, size_text);
+  if (found == std::end(kKvBlocks)) {
+    throw std::runtime_error("a worker measured blocks of " + series.name);
+  }
+  return *found;
 }
 
-Row row_of(const KvPart& part, std::size_t block, const Series& series) {
+Row row_of(const KvPart& part, const Series& series) {
+  const std::size_t block = block_of(series);
   // If both PEs send, the bytes of both.
-  const std::size_t bytes = bytes_moved(part, block) * (part.both_ways ? 2 : 1);
+  const std::size_t bytes = part.bytes_moved(block) * (part.both_ways ? 2 : 1);
+  const auto speeds = [&](const Spread& time) { return Speeds{speed(bytes, time.least), speed(bytes, time.middle)}; };
   const Spread time = figures_of(series.points);
-  const double ratio = 1 / median_ratio(series.points);
-  return {block, speeds_of(bytes, time), speeds_of(bytes, bases_of(series.points)), ratio, time.middle / 1e3};
+  return {.block = block,
+          .ours = speeds(time),
+          .copy = speeds(bases_of(series.points)),
+          .ratio = 1 / median_ratio(series.points),
+          .microseconds = time.middle / 1e3};
 }
 
 std::string cores_text(const KvPart& part) {
@@ -73,149 +83,77 @@ std::string describe(const KvPart& part) {
                      what);
 }
 
-/// The other library's figure and libshmem's speed relative to it; dashes if it was not measured.
-void print_comparison(const Row& row, const std::optional<double>& theirs) {
-  if (theirs) {
-    std::printf(" | %8.1f %6.2f", *theirs, row.ours.middle / *theirs);
-  } else {
-    std::printf(" | %8s %6s", "-", "-");
-  }
-}
-
 void print(const KvPart& part, const std::vector<Row>& rows) {
   std::printf("\n%s; load of the machine %.1f\n", describe(part).c_str(), load_of_machine());
-  std::printf("%-10s %8s %8s %10s | %8s %8s %6s | %8s %6s | %8s %6s\n", "GB/s", "best", "median", "median us", "memcpy",
-              "median", "ratio", "UCX warm", "times", "Open MPI", "times");
+  const Table table("-10 8 8 10 | 8 8 6 | 8 6 | 8 6");
+  table.print(
+      {"GB/s", "best", "median", "median us", "memcpy", "median", "ratio", "UCX warm", "times", "Open MPI", "times"});
   for (const Row& row : rows) {
-    std::printf("%-10s %8.1f %8.1f %10.1f | %8.1f %8.1f %6.2f", size_text(row.block).c_str(), row.ours.best,
-                row.ours.middle, row.microseconds, row.copy.best, row.copy.middle, row.ratio);
-    print_comparison(row, row.ucx);
-    print_comparison(row, row.openmpi);
-    std::printf("\n");
+    const auto times = [&](const std::optional<double>& theirs) {
+      return number(theirs ? std::optional(row.ours.middle / *theirs) : std::nullopt, 2);
+    };
+    table.print({size_text(row.block), number(row.ours.best, 1), number(row.ours.middle, 1),
+                 number(row.microseconds, 1), number(row.copy.best, 1), number(row.copy.middle, 1),
+                 number(row.ratio, 2), number(row.ucx, 1), times(row.ucx), number(row.openmpi, 1), times(row.openmpi)});
   }
-  std::fflush(stdout);
 }
 
 /// Draws speeds over block sizes, for many blocks in one direction.
-void draw(const KvPart& part, const std::vector<Row>& rows, Picture& picture) {
+void draw(const KvPart& part, const std::vector<Row>& rows, chart::Plot& plot) {
   if (part.both_ways || part.few) {
     return;
   }
-  const auto add = [&](const std::string& name, const auto& speed_of, bool dashed) {
-    for (const Row& row : rows) {
-      if (const std::optional<double> speed = speed_of(row)) {
-        picture.add(name, static_cast<double>(row.block), *speed, dashed);
-      }
-    }
-  };
-  add(
-      fmt::format("kv_shuffle, 2 PEs of {}", cores_text(part)), [](const Row& row) { return row.ours.middle; }, false);
-  add(
-      fmt::format("memcpy, {} threads", std::min(2 * part.cores, own_processors())),
-      [](const Row& row) { return row.copy.middle; }, false);
-  add(
-      "UCX put, a block in the cache", [](const Row& row) { return row.ucx; }, true);
-  add(
-      "Open MPI, puts of the blocks", [](const Row& row) { return row.openmpi; }, true);
+  for (const Row& row : rows) {
+    const auto block = static_cast<double>(row.block);
+    add_point(plot, fmt::format("kv_shuffle, 2 PEs of {}", cores_text(part)), block, row.ours.middle);
+    add_point(plot, fmt::format("memcpy, {} threads", std::min(2 * part.cores, own_processors())), block,
+              row.copy.middle);
+    add_point(plot, "UCX put, a block in the cache", block, row.ucx, /*dashed=*/true);
+    add_point(plot, "Open MPI, puts of the blocks", block, row.openmpi, /*dashed=*/true);
+  }
 }
 
-class Bench {
- public:
-  explicit Bench(const Settings& settings) : settings_(settings) {
-    if (settings.alone) {
-      return;
-    }
-    openmpi_ = openmpi_program(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM", "kv_worker");
-    if (has_ucx()) {
-      measure_ucx_alone();
+/// GB/s by the size of a block.
+std::map<std::size_t, double> measure_ucx_alone(std::size_t mebibytes) {
+  const CpuPair cpus = first_two_cpus();
+  const auto measure_one = [&](std::size_t size, std::size_t all) {
+    const int count = static_cast<int>(std::clamp<std::size_t>(all / size, 10, 200'000));
+    return speed(size, measure_ucx("ucp_put_bw", size, count, cpus));
+  };
+  std::map<std::size_t, double> speeds;
+  for (const std::size_t block : kKvBlocks) {
+    speeds[block] = measure_one(block, std::size_t{1} << 30);
+  }
+  const std::size_t all = mebibytes * kMebibyte;
+  std::printf("UCX, one put of %s again and again: %.1f GB/s\n", size_text(all).c_str(), measure_one(all, 20 * all));
+  return speeds;
+}
+
+std::vector<Row> measure(const Settings& settings, const KvPart& part, OpenMpi& openmpi,
+                         const std::map<std::size_t, double>& ucx) {
+  // K and V, each of twice the size that is sent, and some more.
+  Job job{.pes = 2,
+          .arguments = {"kv", std::to_string(settings.repeats)},
+          .environment = {"SHMEM_SYMMETRIC_SIZE=" + std::to_string(5 * part.bytes + 64 * kMebibyte)}};
+  std::ranges::copy(part.words(), std::back_inserter(job.arguments));
+  std::vector<Row> rows;
+  for (const Series& series : run_ours(job)) {
+    rows.push_back(row_of(part, series));
+    const auto found = ucx.find(rows.back().block);
+    if (found != ucx.end() && part.cores == 1 && !part.both_ways) {
+      rows.back().ucx = found->second;
     }
   }
-
-  bool run() {
-    Picture picture;
-    for (const int cores : settings_.cores) {
-      for (KvPart part : kParts) {
-        if (part.both_ways && 2 * cores > own_processors()) {
-          std::printf("\nBoth ways with %d cores of each PE is skipped: there are %d processors.\n", cores,
-                      own_processors());
-          continue;
-        }
-        part.cores = cores;
-        part.bytes = settings_.mebibytes * kMebibyte;
-        part.path = settings_.path;
-        const auto rows = measure(part);
-        print(part, rows);
-        draw(part, rows, picture);
-      }
-    }
-    if (!settings_.svg.empty()) {
-      picture.write(settings_.svg, "Blocks of KV caches from PE to PE, median", "bytes of a block", "GB/s");
-    }
-    return good_;
+  std::ranges::sort(rows, {}, &Row::block);
+  if (part.cores > 1) {
+    return rows;  // a process of Open MPI has one thread
   }
-
- private:
-  std::vector<Row> measure(const KvPart& part) {
-    const std::vector<std::string> arguments{std::to_string(settings_.repeats), text_of(part)};
-    // K and V, each of twice the size that is sent, and some more.
-    const std::vector<std::string> heap{"SHMEM_SYMMETRIC_SIZE=" + std::to_string(5 * part.bytes + 64 * kMebibyte)};
-    std::map<std::size_t, Row> rows;
-    for (const Series& series : run_ours(folder_, "kv_worker", 2, arguments, heap)) {
-      const std::size_t block = block_of(series);
-      Row row = row_of(part, block, series);
-      if (const auto ucx = ucx_.find(block); ucx != ucx_.end() && part.cores == 1 && !part.both_ways) {
-        row.ucx = ucx->second;
-      }
-      rows.emplace(block, row);
-    }
-    // A process of Open MPI has one thread.
-    if (openmpi_ && part.cores == 1) {
-      try {
-        for (const Series& series : openmpi_->run(2, arguments, heap)) {
-          const std::size_t block = block_of(series);
-          rows.at(block).openmpi = row_of(part, block, series).ours.middle;
-        }
-      } catch (const std::exception& error) {
-        std::printf("Open MPI: %s\n", error.what());
-        good_ = false;
-      }
-    }
-    std::vector<Row> sorted;
-    sorted.reserve(rows.size());
-    for (const auto& [block, row] : rows) {
-      sorted.push_back(row);
-    }
-    return sorted;
+  for (const Series& series : openmpi.run(job)) {
+    const Row theirs = row_of(part, series);
+    std::ranges::find(rows, theirs.block, &Row::block)->openmpi = theirs.ours.middle;
   }
-
-  static std::size_t block_of(const Series& series) {
-    for (const std::size_t block : kKvBlocks) {
-      if (size_text(block) == series.name) {
-        return block;
-      }
-    }
-    throw std::runtime_error("a worker measured blocks of " + series.name);
-  }
-
-  void measure_ucx_alone() {
-    const CpuPair cpus = first_two_cpus();
-    const auto measure_one = [&](std::size_t size, std::size_t all) {
-      const int count = static_cast<int>(std::clamp<std::size_t>(all / size, 10, 200'000));
-      return speed(size, measure_ucx("ucp_put_bw", size, count, cpus));
-    };
-    for (const std::size_t block : kKvBlocks) {
-      ucx_[block] = measure_one(block, std::size_t{1} << 30);
-    }
-    std::printf("UCX, one put of %s again and again: %.1f GB/s\n", size_text(settings_.mebibytes * kMebibyte).c_str(),
-                measure_one(settings_.mebibytes * kMebibyte, 20 * settings_.mebibytes * kMebibyte));
-  }
-
-  const Settings& settings_;
-  base::TempFolder folder_;
-  std::unique_ptr<OpenMpiProgram> openmpi_;
-  std::map<std::size_t, double> ucx_;  // GB/s by size
-  bool good_ = true;
-};
+  return rows;
+}
 
 int run(const Settings& settings) {
   std::printf(
@@ -227,7 +165,29 @@ int run(const Settings& settings) {
       "stay the same.\n"
       "Open MPI: puts of the same blocks and a quiet (over UCX), by one thread of each sender, median.\n",
       settings.repeats);
-  return Bench(settings).run() ? 0 : 1;
+  OpenMpi openmpi(OpenMpiWorker::Library::kShmem, {"kv_blocks"}, !settings.alone);
+  std::map<std::size_t, double> ucx;
+  if (!settings.alone && has_ucx()) {
+    ucx = measure_ucx_alone(settings.mebibytes);
+  }
+  auto plot = logarithmic_plot("Blocks of KV caches from PE to PE, median", "bytes of a block", "GB/s");
+  for (const int cores : settings.cores) {
+    for (KvPart part : kParts) {
+      if (part.both_ways && 2 * cores > own_processors()) {
+        std::printf("\nBoth ways with %d cores of each PE is skipped: there are %d processors.\n", cores,
+                    own_processors());
+        continue;
+      }
+      part.cores = cores;
+      part.bytes = settings.mebibytes * kMebibyte;
+      part.path = settings.path;
+      const auto rows = measure(settings, part, openmpi, ucx);
+      print(part, rows);
+      draw(part, rows, plot);
+    }
+  }
+  write_svg(settings.svg, {plot});
+  return openmpi.good() ? 0 : 1;
 }
 
 }  // namespace

@@ -2,13 +2,12 @@
 // The cost of losing the device: the time from the loss to the end of the barrier that is open then (a killed device is
 // lost when its process has ended), the longest barrier from the loss until the device is used again, and the time from
 // the return of a device until it is used. On one node, and on two nodes, which are environments on this machine.
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <exception>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -16,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/temp_folder.hpp"
+#include "bench/fake_device.hpp"
 #include "bench/jobs.hpp"
 #include "bench/options.hpp"
 
@@ -34,8 +33,6 @@ struct Settings {
   int repeats = 5;
   int pes = 4;
   double away = 3;
-  int pause = 0;
-  bool trace = false;
   bool check = false;
 };
 
@@ -53,113 +50,76 @@ long long now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-/// The output of a job.
-struct Log {
-  struct Entry {
-    std::string what;
-    long long when, length;
-  };
-  std::vector<Entry> entries;
+double seconds(long long nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e9;
+}
 
+/// The output of a job: when it began and stopped using the device, and its long barriers.
+class Log {
+ public:
   explicit Log(const std::string& output) {
     std::istringstream lines(output.substr(0, output.rfind('\n') + 1));
     for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);
-      Entry entry{.what = {}, .when = 0, .length = 0};
+      Entry entry;
       if (words >> entry.what >> entry.when) {
         words >> entry.length;
-        entries.push_back(entry);
+        entries_.push_back(entry);
       }
     }
   }
   /// The first time after `when` at which the PEs began to use the device.
   [[nodiscard]] std::optional<long long> in_use_after(long long when) const {
-    for (const Entry& entry : entries) {
-      if (entry.what == "device" && entry.when > when) {
-        return entry.when;
-      }
-    }
-    return std::nullopt;
+    const auto found = std::ranges::find_if(
+        entries_, [when](const Entry& entry) { return entry.what == "device" && entry.when > when; });
+    return found == entries_.end() ? std::nullopt : std::optional(found->when);
   }
   /// Whether the device is in use at the end.
   [[nodiscard]] bool in_use() const {
-    const auto last = std::find_if(entries.rbegin(), entries.rend(), [](const Entry& entry) {
+    const auto last = std::find_if(entries_.rbegin(), entries_.rend(), [](const Entry& entry) {
       return entry.what == "device" || entry.what == "software";
     });
-    return last != entries.rend() && last->what == "device";
-  }
-  /// Prints all entries since the loss, with times relative to it.
-  void print(long long lost, long long ready) const {
-    std::printf("returned after %.3f s\n", static_cast<double>(ready - lost) / 1e9);
-    for (const Entry& entry : entries) {
-      if (entry.when >= lost) {
-        std::printf("  %.3f %s %.3f\n", static_cast<double>(entry.when - lost) / 1e9, entry.what.c_str(),
-                    static_cast<double>(entry.length) / 1e9);
-      }
-    }
+    return last != entries_.rend() && last->what == "device";
   }
   /// The time from `loss` to the end of the last barrier that was open then.
   [[nodiscard]] long long open_after(long long loss) const {
-    long long longest = 0;
-    for (const Entry& entry : entries) {
-      if (entry.what == "long" && entry.when > loss && entry.when - entry.length <= loss) {
-        longest = std::max(longest, entry.when - loss);
-      }
-    }
-    return longest;
+    return most([&](const Entry& entry) {
+      return entry.when > loss && entry.when - entry.length <= loss ? entry.when - loss : 0;
+    });
   }
   /// The longest barrier that ended between the two times.
   [[nodiscard]] long long longest(long long from, long long to) const {
-    long long longest = 0;
-    for (const Entry& entry : entries) {
-      if (entry.what == "long" && entry.when >= from && entry.when < to) {
-        longest = std::max(longest, entry.length);
-      }
-    }
-    return longest;
-  }
-};
-
-class Device {
- public:
-  explicit Device(const base::TempFolder& folder) : socket_(folder.path() + "/gba.sock") { start(); }
-
-  [[nodiscard]] std::string path() const { return "vfio-user:" + socket_; }
-  void lose(Loss how) {
-    process_->signal(how == Loss::kKilled ? SIGKILL : SIGSTOP);
-    if (how == Loss::kKilled) {
-      process_->wait();
-    }
-  }
-  void bring_back(Loss how) {
-    if (how == Loss::kStopped) {
-      process_->resume();
-    } else {
-      start();
-    }
+    return most([&](const Entry& entry) { return entry.when >= from && entry.when < to ? entry.length : 0; });
   }
 
  private:
-  void start() {
-    process_ = std::make_unique<base::Process>(
-        std::vector<std::string>{sibling_program("gba-fake-device"), "--socket", socket_});
-    if (!process_->wait_for_output("ready", base::Seconds{20})) {
-      throw std::runtime_error("the fake device does not become ready: " + process_->output());
+  struct Entry {
+    std::string what;
+    long long when = 0, length = 0;
+  };
+
+  /// The largest value of a long barrier; 0 if there is none.
+  template <typename Value>
+  [[nodiscard]] long long most(Value value_of) const {
+    long long most = 0;
+    for (const Entry& entry : entries_) {
+      most = entry.what == "long" ? std::max(most, value_of(entry)) : most;
     }
+    return most;
   }
 
-  std::string socket_;
-  std::unique_ptr<base::Process> process_;
+  std::vector<Entry> entries_;
 };
 
-class Job {
+/// Barriers that go on until the object is destroyed.
+class Barriers {
  public:
-  Job(const Settings& settings, int nodes, const std::string& device)
-      : process_({sibling_program("oshrun"), "-n", std::to_string(settings.pes), "--gba", device, "/bin/sh", "-c",
-                  "export SHMEM_HOST_ID=$((OSHRUN_RANK * " + std::to_string(nodes) + " / " +
-                      std::to_string(settings.pes) + ")); exec \"$0\" \"$@\"",
-                  sibling_program("loss_worker"), std::to_string(settings.pause)},
-                 {}, {.output = base::Output::kCollected, .grace = kGrace}) {}
+  Barriers(const Settings& settings, int nodes, const std::string& device)
+      : process_(
+            {sibling_program("oshrun"), "-n", std::to_string(settings.pes), "--gba", device, "/bin/sh", "-c",
+             fmt::format("export SHMEM_HOST_ID=$((OSHRUN_RANK * {} / {})); exec \"$0\" \"$@\"", nodes, settings.pes),
+             worker_program(), "no file", "loss", "0"},
+            {}, {.output = base::Output::kCollected, .grace = kGrace}) {}
 
   [[nodiscard]] Log log() const { return Log(process_.output()); }
   /// The time after `when` at which the PEs began to use the device; `when` if they have used it since before; nothing
@@ -185,14 +145,24 @@ class Job {
   base::Process process_;
 };
 
-std::string text_of(std::vector<double> values) {
-  if (values.empty()) {
-    return "-";
+void lose(FakeDevice& device, Loss how) {
+  device.process().signal(how == Loss::kKilled ? SIGKILL : SIGSTOP);
+  if (how == Loss::kKilled) {
+    device.process().wait();
   }
+}
+
+void bring_back(FakeDevice& device, Loss how) {
+  if (how == Loss::kKilled) {
+    device.start();
+  } else {
+    device.process().resume();
+  }
+}
+
+std::string median_and_most(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3f (%.3f)", values[values.size() / 2], values.back());
-  return text;
+  return values.empty() ? "-" : fmt::format("{:.3f} ({:.3f})", values[values.size() / 2], values.back());
 }
 
 /// What --check allows now.
@@ -203,7 +173,7 @@ double with_load(double limit) {
 /// True if the least of `seconds` is at most `limit`; else says so.
 bool is_within(const char* what, const std::vector<double>& seconds, double limit) {
   limit = with_load(limit);
-  if (!seconds.empty() && *std::min_element(seconds.begin(), seconds.end()) <= limit) {
+  if (!seconds.empty() && *std::ranges::min_element(seconds) <= limit) {
     return true;
   }
   std::printf("%s: never within %.3f s\n", what, limit);
@@ -212,10 +182,9 @@ bool is_within(const char* what, const std::vector<double>& seconds, double limi
 
 /// False if --check finds a time too long.
 bool measure(const Settings& settings, int nodes, Loss how) {
-  const base::TempFolder folder;
-  Device device(folder);
-  Job job(settings, nodes, device.path());
-  if (!job.await_use(0)) {
+  FakeDevice device;
+  Barriers barriers(settings, nodes, device.path());
+  if (!barriers.await_use(0)) {
     throw std::runtime_error("the device was never used");
   }
   const double limit = how == Loss::kKilled ? kOpenIfKilled : kOpenIfStopped;
@@ -223,32 +192,28 @@ bool measure(const Settings& settings, int nodes, Loss how) {
   const double away =
       settings.check ? std::max(settings.away, std::min(2 * with_load(limit), kLongestAway)) : settings.away;
   std::vector<double> open, longest, back;
-  int never = 0;
   for (int i = 0; i < settings.repeats; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200 + 37 * i));
     const long long before = now_ns();
-    device.lose(how);
+    lose(device, how);
     const long long lost = now_ns();
     std::this_thread::sleep_for(std::chrono::duration<double>(away));
     const long long returned = now_ns();
-    device.bring_back(how);
+    bring_back(device, how);
     const long long ready = now_ns();
-    const auto used = job.await_use(returned);
-    const Log log = job.log();
-    open.push_back(static_cast<double>(log.open_after(lost)) / 1e9);
-    longest.push_back(static_cast<double>(log.longest(before, used.value_or(now_ns()))) / 1e9);
-    if (settings.trace) {
-      job.log().print(lost, ready);
-    }
+    const auto used = barriers.await_use(returned);
+    const Log log = barriers.log();
+    open.push_back(seconds(log.open_after(lost)));
+    longest.push_back(seconds(log.longest(before, used.value_or(now_ns()))));
     if (used) {
-      back.push_back(static_cast<double>(std::max(*used - ready, 0LL)) / 1e9);
-    } else {
-      ++never;
+      back.push_back(seconds(std::max(*used - ready, 0LL)));
     }
   }
+  const std::size_t never = open.size() - back.size();
   std::printf("%d node%s, %-7s  %-15s  %-15s  %-15s%s\n", nodes, nodes > 1 ? "s" : " ",
-              how == Loss::kKilled ? "killed" : "stopped", text_of(open).c_str(), text_of(longest).c_str(),
-              text_of(back).c_str(), never > 0 ? (", not within two minutes: " + std::to_string(never)).c_str() : "");
+              how == Loss::kKilled ? "killed" : "stopped", median_and_most(open).c_str(),
+              median_and_most(longest).c_str(), median_and_most(back).c_str(),
+              never > 0 ? (", not within two minutes: " + std::to_string(never)).c_str() : "");
   const bool open_ok = !settings.check || is_within("open barrier", open, limit);
   const bool back_ok = !settings.check || is_within("in use again", back, kInUseAgain);
   std::fflush(stdout);
@@ -279,8 +244,6 @@ int main(int argc, char** argv) {
        .options = {{"--repeats", &settings.repeats, "losses of each kind"},
                    {"--pes", &settings.pes, "PEs of the job"},
                    {"--away", &settings.away, "seconds from the loss to the return of the device"},
-                   {"--pause", &settings.pause, "microseconds by which PE 0 is late in each barrier"},
-                   {"--trace", &settings.trace, "print each long barrier"},
                    {"--check", &settings.check, "fail if the least time of a kind is too long"}},
        .run = [&] { return bench::run(settings); }},
       argc, argv);

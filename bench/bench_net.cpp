@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts, gets and collective calls between hosts, which are network namespaces of this machine: Open MPI's OpenSHMEM and
 // MPI, libshmem, and ucx_perftest as the limit, in turn over the same network.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <fstream>
-#include <map>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
+#include <utility>
 
 #include "bench/jobs.hpp"
-#include "bench/measure.hpp"
 #include "bench/options.hpp"
+#include "bench/report.hpp"
 #include "bench/ucx.hpp"
 #include "bench/worker.hpp"
 #include "tests/support/hosts.hpp"
@@ -26,12 +28,19 @@ using test_support::Hosts;
 /// The limit of one job.
 constexpr test_support::Seconds kLimit{180};
 
+struct Settings {
+  std::vector<std::string> nodes{"2", "4", "8", "2x2"};
+  int repeats = 5;
+  int turns = 3;
+  std::string json{};
+  bool alone = false;
+};
+
 /// The processes of a job, the same number on each host.
 struct Shape {
   int nodes;
   int each;
   [[nodiscard]] int processes() const { return nodes * each; }
-  [[nodiscard]] bool oversubscribed() const { return processes() > own_processors(); }
 };
 
 /// "8" nodes with a process on each, or "2x2".
@@ -52,30 +61,35 @@ Shape shape_of(const std::string& text) {
   return shape;
 }
 
-struct Settings {
-  std::vector<std::string> nodes{"2", "4", "8", "2x2"};
-  int repeats = 5;
-  int turns = 3;
-  std::string json{};
-  bool alone = false;
+/// What is wrong with the text of a shape, or "".
+std::string wrong_shape(const std::string& text) {
+  try {
+    shape_of(text);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// What all libraries measure at once.
+struct Task {
+  const Hosts& hosts;
+  Shape shape;
+  Job job;
 };
 
 /// A library that does the same work. Returns its measurements, or throws.
 struct Contender {
   std::string name;
-  std::function<std::vector<Series>(const Hosts& hosts, const Shape& shape, const std::string& part)> measure;
+  std::function<std::vector<Series>(const Task& task)> measure;
   std::vector<Series> series{};
   std::string error{};  // why it has no figures, or no further ones
 };
 
 void append(std::vector<Series>& all, const std::vector<Series>& more) {
   for (const Series& series : more) {
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Series& one) { return one.name == series.name; });
-    if (same == all.end()) {
-      all.push_back(series);
-    } else {
-      same->points.insert(same->points.end(), series.points.begin(), series.points.end());
-    }
+    auto& points = series_named(all, series.name).points;
+    points.insert(points.end(), series.points.begin(), series.points.end());
   }
 }
 
@@ -100,213 +114,172 @@ std::vector<UcxTest> ucx_tests() {
   return tests;
 }
 
-std::vector<Series> measure_ucx_between(const Hosts& hosts, const std::string& part, const std::string& only) {
-  if (part != "one-sided") {
-    return {};
+constexpr const char* kOneSided = "one-sided between nodes";
+constexpr const char* kCollective = "collective between nodes";
+
+Contender ucx_contender(const std::string& name) {
+  return {"ucx_perftest " + name, [name](const Task& task) {
+            std::vector<Series> all;
+            const UcxPlace place{
+                task.hosts.on(1, {}),
+                task.hosts.on(0, {}),
+                Hosts::ipv4(1),
+                {"UCX_TLS=tcp", "UCX_NET_DEVICES=eth0", "UCX_LOG_LEVEL=fatal", "UCX_WARN_UNUSED_ENV_VARS=n"}};
+            for (const UcxTest& test : ucx_tests()) {
+              if (test.test == name && task.job.arguments.front() == kOneSided) {
+                const double time =
+                    measure_ucx_once(name, test.bytes, test.count, first_two_cpus(), place, test.outstanding);
+                all.push_back({test.item, {Point{1, time, 1, 1}}});
+              }
+            }
+            return all;
+          }};
+}
+
+Contender openmpi_contender(const std::string& name, OpenMpiWorker::Library library) {
+  Contender contender{name, {}};
+  try {
+    const auto worker = std::make_shared<OpenMpiWorker>(library, std::vector<std::string>{"between_nodes"});
+    contender.measure = [worker](const Task& task) {
+      Job job = task.job;
+      job.environment = test_support::openmpi_over_ucx();
+      if (job.pes > own_processors()) {  // each node behaves as if it had the machine alone
+        job.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+      }
+      // The output includes the error messages of the job.
+      return worker->run(job,
+                         {task.hosts.on(0, {"sh", "-c", "exec \"$@\" 2>&1", "sh"}), task.hosts.slots(task.shape.each)});
+    };
+  } catch (const std::exception& error) {
+    contender.error = error.what();
   }
-  const UcxPlace place{hosts.on(1, {}),
-                       hosts.on(0, {}),
-                       Hosts::ipv4(1),
-                       {"UCX_TLS=tcp", "UCX_NET_DEVICES=eth0", "UCX_LOG_LEVEL=fatal", "UCX_WARN_UNUSED_ENV_VARS=n"}};
-  std::vector<Series> all;
-  for (const UcxTest& test : ucx_tests()) {
-    if (test.test != only) {
-      continue;
+  return contender;
+}
+
+Contender our_contender() {
+  return {"libshmem", [](const Task& task) {
+            std::vector<int> host_of;
+            for (int pe = 0; pe < task.job.pes; ++pe) {
+              host_of.push_back(pe / task.shape.each);
+            }
+            const base::TempFolder folder;
+            std::vector<std::string> command{worker_program(), new_worker_file(folder)};
+            command.insert(command.end(), task.job.arguments.begin(), task.job.arguments.end());
+            const test_support::JobOnHosts job(task.hosts, host_of, command, {"UCX_NET_DEVICES=eth0"});
+            for (const int code : job.codes(kLimit)) {
+              if (code != 0) {
+                throw std::runtime_error("a PE ended with " + std::to_string(code) + ":\n" + job.output());
+              }
+            }
+            return read_series(job.pe(0).output());
+          }};
+}
+
+/// The bytes of a stream; other items have no bandwidth.
+double bytes_of(const std::string& item) {
+  for (const std::size_t bytes : kStreamed) {
+    if (item == put_stream(bytes) || item == get_stream(bytes)) {
+      return static_cast<double>(bytes);
     }
-    const double time = measure_ucx_once(test.test, test.bytes, test.count, first_two_cpus(), place, test.outstanding);
-    all.push_back({test.item, {Point{1, time, 1, 1}}});
   }
-  return all;
+  return 0;
 }
 
 class Bench {
  public:
   explicit Bench(const Settings& settings) : settings_(settings) {
     if (has_ucx()) {
-      for (const std::string test : {"ucp_put_lat", "tag_lat", "stream_bw"}) {
-        contenders_.push_back(
-            {"ucx_perftest " + test, [test](const Hosts& hosts, const Shape& /*shape*/, const std::string& part) {
-               return measure_ucx_between(hosts, part, test);
-             }});
+      for (const char* test : {"ucp_put_lat", "tag_lat", "stream_bw"}) {
+        contenders_.push_back(ucx_contender(test));
       }
     }
     if (!settings.alone) {
-      add_openmpi("Open MPI, OpenSHMEM", "shmemc++", "BENCH_OPENMPI_SHMEM");
-      add_openmpi("Open MPI, MPI", "mpic++", "BENCH_OPENMPI_MPI");
+      contenders_.push_back(openmpi_contender("Open MPI, OpenSHMEM", OpenMpiWorker::Library::kShmem));
+      contenders_.push_back(openmpi_contender("Open MPI, MPI", OpenMpiWorker::Library::kMpi));
     }
-    contenders_.push_back({"libshmem", [this](const Hosts& hosts, const Shape& shape, const std::string& part) {
-                             return measure_ours(hosts, shape, part);
-                           }});
+    contenders_.push_back(our_contender());
   }
 
   bool run() {
-    measure({2, 1}, "one-sided", "PE 0 and the memory of PE 1, on another node");
+    measure({2, 1}, kOneSided, "PE 0 and the memory of PE 1, on another node");
     for (const std::string& nodes : settings_.nodes) {
       const Shape shape = shape_of(nodes);
       const std::string each = shape.each == 1 ? "a process" : std::to_string(shape.each) + " processes";
-      measure(shape, "collective", std::to_string(shape.nodes) + " nodes, " + each + " on each");
+      measure(shape, kCollective, std::to_string(shape.nodes) + " nodes, " + each + " on each");
     }
-    if (settings_.json.empty()) {
-      return good_;
-    }
-    std::ofstream out(settings_.json);
-    out << json_.dump(2) << '\n';
-    if (!out.flush()) {
-      throw std::runtime_error("cannot write " + settings_.json);
+    if (!settings_.json.empty()) {
+      write_file(settings_.json, json_.dump(2) + '\n');
     }
     return good_;
   }
 
  private:
-  void add_openmpi(const std::string& name, const char* compiler, const char* macro) {
-    Contender contender{name, {}};
-    try {
-      const auto program = std::make_shared<OpenMpiProgram>(folder_, compiler, macro, "net_worker");
-      contender.measure = [this, program](const Hosts& hosts, const Shape& shape, const std::string& part) {
-        // The output includes the error messages of the job.
-        const Place place{hosts.on(0, {"sh", "-c", "exec \"$@\" 2>&1", "sh"}), hosts.slots(shape.each)};
-        return program->run(shape.processes(), arguments(part), openmpi_environment(shape), place);
-      };
-    } catch (const std::exception& error) {
-      contender.error = error.what();
-    }
-    contenders_.push_back(std::move(contender));
-  }
-
-  [[nodiscard]] std::vector<std::string> arguments(const std::string& part) const {
-    return {std::to_string(settings_.repeats), part};
-  }
-
-  /// Each node behaves as if it had the machine alone.
-  static std::vector<std::string> openmpi_environment(const Shape& shape) {
-    auto environment = test_support::openmpi_over_ucx();
-    if (shape.oversubscribed()) {
-      environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
-    }
-    return environment;
-  }
-
-  [[nodiscard]] std::vector<Series> measure_ours(const Hosts& hosts, const Shape& shape,
-                                                 const std::string& part) const {
-    std::vector<int> host_of;
-    host_of.reserve(static_cast<std::size_t>(shape.processes()));
-    for (int pe = 0; pe < shape.processes(); ++pe) {
-      host_of.push_back(pe / shape.each);
-    }
-    std::vector<std::string> command{sibling_program("net_worker"), new_control_file(folder_)};
-    for (const std::string& argument : arguments(part)) {
-      command.push_back(argument);
-    }
-    const test_support::JobOnHosts job(hosts, host_of, command, {"UCX_NET_DEVICES=eth0"});
-    for (const int code : job.codes(kLimit)) {
-      if (code != 0) {
-        throw std::runtime_error("a PE ended with " + std::to_string(code) + ":\n" + job.output());
-      }
-    }
-    return read_series(job.pe(0).output());
-  }
-
   void measure(const Shape& shape, const std::string& part, const std::string& title) {
     const Hosts hosts(shape.nodes);
+    const Task task{hosts, shape, {shape.processes(), {part, std::to_string(settings_.repeats)}}};
     for (Contender& contender : contenders_) {
       contender.series.clear();
     }
     for (int turn = 0; turn < settings_.turns; ++turn) {
       for (Contender& contender : contenders_) {
-        if (!contender.error.empty()) {
-          continue;
-        }
         try {
-          append(contender.series, contender.measure(hosts, shape, part));
+          append(contender.series, contender.error.empty() ? contender.measure(task) : std::vector<Series>{});
         } catch (const std::exception& error) {
           contender.error = error.what();
           good_ = false;
         }
       }
     }
-    std::printf("\n%s; %d processors, load %.1f\n%-20s %-24s %12s %12s %8s %8s\n", title.c_str(), own_processors(),
-                load_of_machine(), "", "", "least us", "median us", "MB/s", "ratio");
-    for (const std::string& item : items()) {
-      print(item, shape);
+    std::printf("\n%s; %d processors, load %.1f\n", title.c_str(), own_processors(), load_of_machine());
+    table_.print({"", "", "least us", "median us", "MB/s", "ratio"});
+    std::vector<Series> all;
+    for (const Contender& contender : contenders_) {
+      append(all, contender.series);
+    }
+    for (const Series& series : all) {
+      print(series.name, shape);
     }
     for (const Contender& contender : contenders_) {
-      if (contender.error.empty()) {
-        continue;
+      if (!contender.error.empty()) {
+        std::printf("%s: not available: %s\n", contender.name.c_str(), contender.error.c_str());
+        json_["not_available"][contender.name] = contender.error;
       }
-      std::printf("%s: not available: %s\n", contender.name.c_str(), contender.error.c_str());
-      json_["not_available"][contender.name] = contender.error;
     }
     std::fflush(stdout);
-  }
-
-  [[nodiscard]] std::vector<std::string> items() const {
-    std::vector<std::string> names;
-    for (const Contender& contender : contenders_) {
-      for (const Series& series : contender.series) {
-        if (std::find(names.begin(), names.end(), series.name) == names.end()) {
-          names.push_back(series.name);
-        }
-      }
-    }
-    return names;
   }
 
   void print(const std::string& item, const Shape& shape) {
     double first = 0;
     std::string head = item;
     for (const Contender& contender : contenders_) {
-      for (const Series& series : contender.series) {
-        if (series.name != item) {
-          continue;
-        }
-        const Spread time = figures_of(series.usable());
-        if (first == 0) {
-          first = time.middle;
-        }
-        const double bytes = bytes_of(item);
-        std::printf("%-20s %-24s %12.2f %12.2f ", std::exchange(head, "").c_str(), contender.name.c_str(),
-                    time.least / 1e3, time.middle / 1e3);
-        const auto rate = static_cast<long>(bytes / time.middle * 1e3);
-        std::printf("%8s %8.2f\n", rate > 0 ? std::to_string(rate).c_str() : "-", time.middle / first);
-        json_["results"].push_back({{"nodes", shape.nodes},
-                                    {"processes", shape.processes()},
-                                    {"item", item},
-                                    {"library", contender.name},
-                                    {"least_ns", time.least},
-                                    {"median_ns", time.middle},
-                                    {"bytes", bytes},
-                                    {"ratio_to_first", time.middle / first},
-                                    {"points", series.points.size()}});
+      const auto series = std::ranges::find(contender.series, item, &Series::name);
+      if (series == contender.series.end()) {
+        continue;
       }
+      const Spread time = figures_of(series->usable());
+      first = first == 0 ? time.middle : first;
+      const double bytes = bytes_of(item);
+      const auto rate = static_cast<long>(bytes / time.middle * 1e3);
+      table_.print({std::exchange(head, ""), contender.name, number(time.least / 1e3, 2), number(time.middle / 1e3, 2),
+                    rate > 0 ? std::to_string(rate) : "-", number(time.middle / first, 2)});
+      json_["results"].push_back({{"nodes", shape.nodes},
+                                  {"processes", shape.processes()},
+                                  {"item", item},
+                                  {"library", contender.name},
+                                  {"least_ns", time.least},
+                                  {"median_ns", time.middle},
+                                  {"bytes", bytes},
+                                  {"ratio_to_first", time.middle / first},
+                                  {"points", series->points.size()}});
     }
-  }
-
-  /// The bytes of a stream; other items have no bandwidth.
-  static double bytes_of(const std::string& item) {
-    for (const std::size_t bytes : kStreamed) {
-      if (item == put_stream(bytes) || item == get_stream(bytes)) {
-        return static_cast<double>(bytes);
-      }
-    }
-    return 0;
   }
 
   const Settings& settings_;
-  base::TempFolder folder_;
   std::vector<Contender> contenders_;
+  Table table_{"-20 -24 12 12 8 8"};
   bool good_ = true;
   nlohmann::json json_{{"results", nlohmann::json::array()}};
 };
-
-/// What is wrong with the text of a shape, or "".
-std::string wrong_shape(const std::string& text) {
-  try {
-    shape_of(text);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
 
 constexpr const char* kWhatItShows =
     "Hosts are network namespaces of this machine, joined by a bridge: packets go through its kernel and are copied\n"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Remote memory access, atomics and collectives in one run, compared with the machine's limits, and with Open MPI's
 // OpenSHMEM and UCX if they are installed.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <memory>
 #include <optional>
 
 #include "bench/copy_table.hpp"
 #include "bench/jobs.hpp"
-#include "bench/measure.hpp"
 #include "bench/options.hpp"
+#include "bench/report.hpp"
 #include "bench/ucx.hpp"
 
 namespace bench {
@@ -39,13 +39,9 @@ std::vector<UcxTest> ucx_tests() {
                              {"atomic add", "ucp_add", 8, 200'000},
                              {"atomic fetch_add", "ucp_fadd", 8, 200'000},
                              {"atomic compare_swap", "ucp_cswap", 8, 200'000}};
-  const std::vector<std::pair<std::string, std::size_t>> sizes{{"64 B", 64},
-                                                               {"512 B", 512},
-                                                               {"4 KiB", 4096},
-                                                               {"32 KiB", 32768},
-                                                               {"256 KiB", 262'144},
-                                                               {"1 MiB", 1 << 20},
-                                                               {"4 MiB", std::size_t{4} << 20}};
+  const std::vector<std::pair<std::string, std::size_t>> sizes{
+      {"64 B", 64},         {"512 B", 512},     {"4 KiB", 4096},     {"32 KiB", 32768},
+      {"256 KiB", 262'144}, {"1 MiB", 1 << 20}, {"4 MiB", 4UL << 20}};
   for (const auto& [text, size] : sizes) {
     const int count = static_cast<int>(std::clamp<std::size_t>((std::size_t{256} << 20) / size, 50, 100'000));
     tests.push_back({"put + quiet " + text, "ucp_put_bw", size, count});
@@ -60,50 +56,55 @@ struct Row {
   std::vector<Point> ours;
   std::vector<Point> theirs{};
   std::optional<double> ucx{};
+
+  [[nodiscard]] double our_time() const { return figures_of(ours).middle; }
+  [[nodiscard]] std::optional<double> their_time() const {
+    return theirs.empty() ? std::nullopt : std::optional(figures_of(theirs).middle);
+  }
 };
 
 std::vector<Row> join(const std::vector<Series>& ours, const std::vector<Series>& theirs) {
   std::vector<Row> rows;
   for (const Series& series : ours) {
-    Row row{series.name, series.usable()};
+    rows.push_back({series.name, series.usable()});
     for (const Series& other : theirs) {
       if (other.name == series.name) {
-        row.theirs = other.usable();
+        rows.back().theirs = other.usable();
       }
     }
-    rows.push_back(std::move(row));
   }
   return rows;
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", value < 1000 ? 1 : 0, value);
-  return text;
+std::string nanoseconds(std::optional<double> value) {
+  return number(value, value && *value < 1000 ? 1 : 0);
 }
 
-void print(const Row& row) {
-  const Spread ours = figures_of(row.ours);
-  std::printf("%-42s %10s %10s %10s %6.2f %7s", row.name.c_str(), number(ours.least).c_str(),
-              number(ours.middle).c_str(), number(bases_of(row.ours).middle).c_str(), median_ratio(row.ours),
-              number(raws_of(row.ours).middle).c_str());
-  if (!row.theirs.empty()) {
-    const Spread theirs = figures_of(row.theirs);
-    std::printf(" | %10s %10s %7s %6.2f", number(theirs.least).c_str(), number(theirs.middle).c_str(),
-                number(raws_of(row.theirs).middle).c_str(), theirs.middle / ours.middle);
-  } else {
-    std::printf(" | %10s %10s %7s %6s", "-", "-", "-", "-");
+void print(const std::string& title, const char* base, const std::vector<Row>& rows) {
+  std::printf("\n%s; load of the machine %.1f\n", title.c_str(), load_of_machine());
+  const Table table("-42 10 10 10 6 7 | 10 10 7 6 | 8");
+  table.print({"nanoseconds", "least", "median", base, "ratio", "raw", "Open MPI", "median", "raw", "times", "UCX"});
+  for (const Row& row : rows) {
+    const Spread ours = figures_of(row.ours);
+    std::vector<std::string> cells{row.name,
+                                   nanoseconds(ours.least),
+                                   nanoseconds(ours.middle),
+                                   nanoseconds(bases_of(row.ours).middle),
+                                   number(median_ratio(row.ours), 2),
+                                   nanoseconds(raws_of(row.ours).middle)};
+    if (row.theirs.empty()) {
+      cells.insert(cells.end(), {"-", "-", "-", "-"});
+    } else {
+      const Spread theirs = figures_of(row.theirs);
+      cells.insert(cells.end(), {nanoseconds(theirs.least), nanoseconds(theirs.middle),
+                                 nanoseconds(raws_of(row.theirs).middle), number(theirs.middle / ours.middle, 2)});
+    }
+    cells.push_back(nanoseconds(row.ucx));
+    table.print(cells);
   }
-  std::printf(" | %8s\n", row.ucx ? number(*row.ucx).c_str() : "-");
-  std::fflush(stdout);
 }
 
-void print_head(const std::string& title, const char* base) {
-  std::printf("\n%s; load of the machine %.1f\n%-42s %10s %10s %10s %6s %7s | %10s %10s %7s %6s | %8s\n", title.c_str(),
-              load_of_machine(), "nanoseconds", "least", "median", base, "ratio", "raw", "Open MPI", "median", "raw",
-              "times", "UCX");
-}
-
+/// The size in a name that is `prefix` and a size.
 std::optional<double> size_behind(const std::string& name, const std::string& prefix) {
   char unit[4] = "";
   double value = 0;
@@ -115,150 +116,87 @@ std::optional<double> size_behind(const std::string& name, const std::string& pr
   return value * (unit[0] == 'K' ? 1024.0 : unit[0] == 'M' ? 1024.0 * 1024.0 : 1.0);
 }
 
-/// Draws times over sizes, of the rows whose names are `prefix` and a size.
-void draw(const std::vector<Row>& rows, const std::string& prefix, Picture& picture) {
-  const auto add = [&](const std::string& name, const auto& time_of, bool dashed) {
+/// Times of puts and gets over their sizes.
+chart::Plot plot_of_times(const std::vector<Row>& rows) {
+  auto plot = logarithmic_plot("Median time of a copy to or from another PE", "bytes", "nanoseconds");
+  for (const std::string prefix : {"put + quiet ", "get "}) {
     for (const Row& row : rows) {
-      const auto size = size_behind(row.name, prefix);
-      const std::optional<double> time = time_of(row);
-      if (size && time) {
-        picture.add(name, *size, *time, dashed);
+      if (const auto size = size_behind(row.name, prefix)) {
+        add_point(plot, "libshmem " + prefix, *size, row.our_time());
+        add_point(plot, "Open MPI " + prefix, *size, row.their_time(), /*dashed=*/true);
+        add_point(plot, "UCX " + prefix, *size, row.ucx, /*dashed=*/true);
+        if (prefix.starts_with("put")) {
+          add_point(plot, "memcpy in a process", *size, bases_of(row.ours).middle);
+        }
       }
-    }
-  };
-  add(
-      "libshmem " + prefix, [](const Row& row) { return figures_of(row.ours).middle; }, false);
-  add(
-      "Open MPI " + prefix,
-      [](const Row& row) { return row.theirs.empty() ? std::nullopt : std::optional(figures_of(row.theirs).middle); },
-      true);
-  add(
-      "UCX " + prefix, [](const Row& row) { return row.ucx; }, true);
-  if (prefix.starts_with("put")) {
-    add(
-        "memcpy in a process", [](const Row& row) { return bases_of(row.ours).middle; }, false);
-  }
-}
-
-/// How many times as fast as Open MPI's the collectives are, over sizes.
-chart::Plot compare(const std::vector<Row>& rows, const std::string& title) {
-  chart::Plot plot{.title = title,
-                   .x = {.name = "bytes of each PE", .logarithmic = true},
-                   .y = {.name = "times as fast as Open MPI", .logarithmic = true},
-                   .height = 360};
-  for (const char* name : {"broadcast", "collect", "fcollect", "alltoall", "sum_reduce"}) {
-    chart::Series line{.name = name};
-    for (const Row& row : rows) {
-      const auto size = size_behind(row.name, std::string(name) + " ");
-      if (size && !row.theirs.empty()) {
-        line.points.emplace_back(*size, figures_of(row.theirs).middle / figures_of(row.ours).middle);
-      }
-    }
-    if (!line.points.empty()) {
-      plot.series.push_back(std::move(line));
     }
   }
   return plot;
 }
 
-class Bench {
- public:
-  explicit Bench(const Settings& settings) : settings_(settings) {
-    if (settings.alone) {
-      return;
-    }
-    openmpi_ = openmpi_program(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM", "rma_worker");
-    ucx_ = has_ucx();
-  }
-
-  bool run() {
-    auto rows = measure(2, "one-sided");
-    if (ucx_) {
-      measure_ucx_for(rows);
-    }
-    print_head("PE 0 and the memory of PE 1", "plain");
+/// How many times as fast as Open MPI's the collectives are, over sizes.
+chart::Plot compare(const std::vector<Row>& rows, const std::string& title) {
+  auto plot = logarithmic_plot(title, "bytes of each PE", "times as fast as Open MPI");
+  plot.height = 360;
+  for (const std::string name : {"broadcast", "collect", "fcollect", "alltoall", "sum_reduce"}) {
     for (const Row& row : rows) {
-      print(row);
-    }
-    std::vector<chart::Plot> plots;
-    for (const int pes : settings_.pes) {
-      const std::string where = std::to_string(pes) + " PEs on " + std::to_string(own_processors()) + " processors";
-      const auto together = measure(pes, "collective");
-      print_head(where, "barrier");
-      for (const Row& row : together) {
-        print(row);
-      }
-      plots.push_back(compare(together, where));
-      const auto followed = measure(pes, "followed");
-      print_head(where + ", a barrier after each call, mean of all PEs", "raw");
-      for (const Row& row : followed) {
-        print(row);
-      }
-    }
-    const auto small = measure(2, "small");
-    print_head("Small calls of 2 PEs, of teams and of active sets", "raw");
-    for (const Row& row : small) {
-      print(row);
-    }
-    if (!settings_.svg_of_collectives.empty()) {
-      write_svg(settings_.svg_of_collectives, plots);
-    }
-    if (!settings_.svg.empty()) {
-      Picture picture;
-      for (const char* prefix : {"put + quiet ", "get "}) {
-        draw(rows, prefix, picture);
-      }
-      picture.write(settings_.svg, "Median time of a copy to or from another PE", "bytes", "nanoseconds");
-    }
-    return good_;
-  }
-
- private:
-  std::vector<Row> measure(int pes, const std::string& part) {
-    const std::vector<std::string> arguments{std::to_string(settings_.repeats), part};
-    const auto ours = run_ours(folder_, "rma_worker", pes, arguments);
-    std::vector<Series> theirs;
-    try {
-      if (openmpi_) {
-        theirs = openmpi_->run(pes, arguments);
-      }
-    } catch (const std::exception& error) {
-      std::printf("Open MPI with %d PEs: %s\n", pes, error.what());
-      good_ = false;
-    }
-    return join(ours, theirs);
-  }
-
-  void measure_ucx_for(std::vector<Row>& rows) {
-    const CpuPair cpus = first_two_cpus();
-    for (const UcxTest& test : ucx_tests()) {
-      for (Row& row : rows) {
-        if (row.name == test.name) {
-          row.ucx = measure_ucx(test.test, test.size, test.count, cpus);
-        }
+      const auto size = size_behind(row.name, name + " ");
+      if (size && row.their_time()) {
+        add_point(plot, name, *size, *row.their_time() / row.our_time());
       }
     }
   }
+  return plot;
+}
 
-  const Settings& settings_;
-  base::TempFolder folder_;
-  std::unique_ptr<OpenMpiProgram> openmpi_;
-  bool ucx_ = false;
-  bool good_ = true;
-};
-
-int run(const Settings& settings) {
-  if (settings.copies) {
-    print_copy_table();
-    return 0;
+void measure_ucx_for(std::vector<Row>& rows) {
+  const CpuPair cpus = first_two_cpus();
+  for (const UcxTest& test : ucx_tests()) {
+    const auto row = std::ranges::find(rows, test.name, &Row::name);
+    if (row != rows.end()) {
+      row->ucx = measure_ucx(test.test, test.size, test.count, cpus);
+    }
   }
+}
+
+int measure_calls(const Settings& settings) {
   std::printf(
       "Nanoseconds per call in a series of calls, least and median of %d repeats. \"plain\": measured in the same "
       "run,\n"
       "a function that stores, loads or adds in shared memory, or memcpy within the process; ratio: to its median.\n"
       "raw: the round trip of a cache line at that time. times: the median of Open MPI relative to that of libshmem.\n",
       settings.repeats);
-  return Bench(settings).run() ? 0 : 1;
+  OpenMpi openmpi(OpenMpiWorker::Library::kShmem, {"one_sided", "collectives"}, !settings.alone);
+  const bool ucx = !settings.alone && has_ucx();
+  const auto measure = [&](int pes, const char* part) {
+    const Job job{pes, {part, std::to_string(settings.repeats)}};
+    return join(run_ours(job), openmpi.run(job));
+  };
+  auto one_sided = measure(2, "one-sided");
+  if (ucx) {
+    measure_ucx_for(one_sided);
+  }
+  print("PE 0 and the memory of PE 1", "plain", one_sided);
+  std::vector<chart::Plot> plots;
+  for (const int pes : settings.pes) {
+    const std::string where = fmt::format("{} PEs on {} processors", pes, own_processors());
+    const auto together = measure(pes, "collective");
+    print(where, "barrier", together);
+    plots.push_back(compare(together, where));
+    print(where + ", a barrier after each call, mean of all PEs", "raw", measure(pes, "followed"));
+  }
+  print("Small calls of 2 PEs, of teams and of active sets", "raw", measure(2, "small"));
+  write_svg(settings.svg_of_collectives, plots);
+  write_svg(settings.svg, {plot_of_times(one_sided)});
+  return openmpi.good() ? 0 : 1;
+}
+
+int run(const Settings& settings) {
+  if (settings.copies) {
+    print_copy_table();
+    return 0;
+  }
+  return measure_calls(settings);
 }
 
 }  // namespace

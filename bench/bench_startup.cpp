@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time of a job with only shmem_init and shmem_finalize, compared with that of as many processes that do nothing,
 // and the memory of its PEs: libshmem with and without a fake device, and Open MPI's OpenSHMEM if it is installed.
-
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -21,12 +20,16 @@
 namespace bench {
 namespace {
 
-/// In kB.
-struct MemoryUse {
-  long processes = 0;
-  double pss = 0;          // private memory, and a proportional share of shared memory
-  double page_tables = 0;  // of the processes
-};
+using Clock = std::chrono::steady_clock;
+using base::Seconds;
+using Command = std::vector<std::string>;
+
+constexpr int kRepeats = 5;
+constexpr Seconds kLimit{60};
+/// A launcher that takes longer is skipped for larger numbers of PEs, since its time may grow with their square.
+constexpr Seconds kSkipAfter{10};
+constexpr const char* kOurs = "bench_hello";
+constexpr const char* kTheirs = "openmpi_hello";
 
 /// The number after `name` in a file of /proc; 0 if it is missing, for example because the process has ended.
 double number_after(const std::string& name, const std::string& file) {
@@ -40,24 +43,23 @@ double number_after(const std::string& name, const std::string& file) {
   return 0;
 }
 
-std::string first_line(const std::string& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
+/// In kB.
+struct MemoryUse {
+  double pss = 0;          // private memory, and a proportional share of shared memory
+  double page_tables = 0;  // of the processes
+};
 
 /// All running programs of this name (at most 15 characters), together.
 MemoryUse memory_use_of(const std::string& program) {
   MemoryUse use;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string process = entry.path();
-    if (first_line(process + "/comm") != program) {
-      continue;
+    std::string name;
+    std::ifstream(process + "/comm") >> name;
+    if (name == program) {
+      use.pss += number_after("Pss:", process + "/smaps_rollup");
+      use.page_tables += number_after("VmPTE:", process + "/status");
     }
-    ++use.processes;
-    use.pss += number_after("Pss:", process + "/smaps_rollup");
-    use.page_tables += number_after("VmPTE:", process + "/status");
   }
   return use;
 }
@@ -67,39 +69,29 @@ double available_memory() {
   return number_after("MemAvailable:", "/proc/meminfo");
 }
 
-using Clock = std::chrono::steady_clock;
-using base::Seconds;
-
-constexpr int kRepeats = 5;
-constexpr Seconds kLimit{60};
-/// A launcher that takes longer is skipped for larger numbers of PEs, since its time may grow with their square.
-constexpr Seconds kSkipAfter{10};
-constexpr const char* kOurs = "bench_hello";
-constexpr const char* kTheirs = "openmpi_hello";
-
 struct Launcher {
   std::string name;
   std::string program;  // its name in /proc
-  std::function<std::vector<std::string>(int pes)> command;
+  std::function<Command(int pes)> command;
   bool too_slow = false;
 };
 
 Launcher ours(const std::string& gba) {
-  return {"oshrun --gba " + gba, kOurs, [gba](int pes) -> std::vector<std::string> {
+  return {"oshrun --gba " + gba, kOurs, [gba](int pes) -> Command {
             return {sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", gba, sibling_program(kOurs)};
           }};
 }
 
 /// Processes that do nothing: what the launcher and the kernel take.
-std::vector<std::string> empty_processes(int pes) {
+Command empty_processes(int pes) {
   return {sibling_program("oshrun"), "-n", std::to_string(pes), "/bin/true"};
 }
 
 /// Open MPI's launcher, with the same program built by its compiler wrapper.
 Launcher theirs(const base::TempFolder& folder) {
   const std::string file = folder.file(kTheirs);
-  output_of({"/usr/bin/env", "shmemcc", "-O2", "-o", file, BENCH_HELLO_SOURCE}, {}, std::chrono::seconds{60});
-  return {"mpirun of Open MPI", kTheirs, [file](int pes) -> std::vector<std::string> {
+  output_of({"/usr/bin/env", "shmemcc", "-O2", "-o", file, BENCH_HELLO_SOURCE}, {}, kLimit);
+  return {"mpirun of Open MPI", kTheirs, [file](int pes) -> Command {
             return {"/usr/bin/env",      "mpirun", "--oversubscribe", "--allow-run-as-root", "-np",
                     std::to_string(pes), file};
           }};
@@ -110,19 +102,8 @@ const std::vector<std::string> kEnvironment{"OMPI_MCA_opal_common_ucx_opal_mem_h
 
 const base::ProcessOptions kQuiet{.output = base::Output::kDiscarded, .grace = kGrace};
 
-bool wait_until(const std::function<bool()>& done) {
-  const auto end = Clock::now() + kLimit;
-  while (!done()) {
-    if (Clock::now() >= end) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  }
-  return true;
-}
-
 /// The time from start to end; more than kLimit if the command is not done by then.
-Seconds time_of(const std::vector<std::string>& command) {
+Seconds time_of(const Command& command) {
   const auto start = Clock::now();
   base::Process child(command, kEnvironment, kQuiet);
   const auto exit = child.wait(kLimit);
@@ -150,18 +131,28 @@ void print_time(Launcher& launcher, int pes) {
               middle.count(), times.size(), middle / middle_empty, middle_empty.count());
 }
 
-void print_memory(const Launcher& launcher, int pes, const base::TempFolder& folder) {
+/// True once the job has made the file.
+bool await_file(const std::string& file, base::Process& job) {
+  const auto end = Clock::now() + kLimit;
+  while (!std::filesystem::exists(file)) {
+    if (Clock::now() >= end || !job.running()) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return true;
+}
+
+void print_memory(const Launcher& launcher, int pes) {
+  const base::TempFolder folder;
   const std::string stay = folder.file("stay");
-  const std::string ready = stay + ".ready";
-  std::filesystem::remove(ready);
   std::ofstream(stay) << "\n";
-  auto command = launcher.command(pes);
+  Command command = launcher.command(pes);
   command.push_back(stay);
   const double before = available_memory();
-  base::Process child(command, kEnvironment, kQuiet);
-  if (!wait_until([&] { return std::filesystem::exists(ready) || !child.running(); }) || !child.running()) {
+  base::Process job(command, kEnvironment, kQuiet);
+  if (!await_file(stay + ".ready", job)) {
     std::printf("; memory: the job does not start\n");
-    std::filesystem::remove(stay);
     return;
   }
   std::this_thread::sleep_for(std::chrono::milliseconds{200});  // all PEs sleep in their barrier by then
@@ -170,7 +161,7 @@ void print_memory(const Launcher& launcher, int pes, const base::TempFolder& fol
   std::printf("; each: PSS %.0f kB, page tables %.0f kB; the machine has %.0f kB less per PE\n", use.pss / pes,
               use.page_tables / pes, taken / pes);
   std::filesystem::remove(stay);
-  child.wait(kLimit);
+  job.wait(kLimit);
 }
 
 int run_all(const std::vector<int>& sizes) {
@@ -189,7 +180,7 @@ int run_all(const std::vector<int>& sizes) {
         continue;
       }
       print_time(launcher, pes);
-      print_memory(launcher, pes, folder);
+      print_memory(launcher, pes);
       std::fflush(stdout);
     }
   }

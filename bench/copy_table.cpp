@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/copy_table.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <string>
+#include <vector>
 
 #include "base/size_text.hpp"
 #include "bench/jobs.hpp"
-#include "bench/measure.hpp"
+#include "bench/report.hpp"
 #include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/copy.hpp"
 
@@ -54,21 +52,14 @@ constexpr Routine kRoutines[] = {
 /// Pages of zeroes that are there.
 class Room {
  public:
-  explicit Room(std::size_t size)
-      : size_(size), bytes_(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (bytes_ == MAP_FAILED) {
-      throw std::bad_alloc();
-    }
-    std::memset(bytes_, 1, size);
-  }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  ~Room() { ::munmap(bytes_, size_); }
-  [[nodiscard]] std::byte* at(std::size_t offset) const { return static_cast<std::byte*>(bytes_) + offset; }
+  explicit Room(std::size_t size) : pages_(size / kPage) {}
+  [[nodiscard]] std::byte* at(std::size_t offset) { return pages_.front().bytes.data() + offset; }
 
  private:
-  std::size_t size_;
-  void* bytes_;
+  struct alignas(kPage) Page {
+    std::array<std::byte, kPage> bytes;
+  };
+  std::vector<Page> pages_;
 };
 
 /// Removes a line from all caches.
@@ -110,59 +101,9 @@ std::string c_library() {
 #endif
 }
 
-class Table {
+/// Nanoseconds of a copy of `size` bytes, `to` and `from` bytes behind the starts of pages.
+class Copies {
  public:
-  void print() {
-    std::printf(
-        "%s, %s. Nanoseconds of a copy within a process, least of %d rows (%d from 1 MiB on), at the best and the "
-        "worst\n"
-        "of %zu pairs of addresses; ratio: of the two. get: through the cache. put: chooses by what it measures.\n\n",
-        processor_name().c_str(), c_library().c_str(), rows_of(1), rows_of(kMebibyte),
-        std::size(kOffsets) * std::size(kOffsets));
-    print_part("in the cache", &Table::warm);
-    print_part("in no cache", &Table::cold);
-  }
-
- private:
-  void print_part(const char* title, double (Table::*time)(Copy, std::size_t, std::size_t, std::size_t)) {
-    std::printf("%-14s", title);
-    for (const Routine& routine : kRoutines) {
-      std::printf(" | %10s %10s %6s", routine.name, "worst", "ratio");
-    }
-    std::printf("\n");
-    for (std::size_t size = kLine; size <= kLargest; size *= 2) {
-      std::printf("%-14s", base::size_text(size).c_str());
-      for (const Extremes& found : extremes(size, time)) {
-        std::printf(" | %10.1f %10.1f %6.2f", found.best, found.worst, found.worst / found.best);
-      }
-      std::printf("\n");
-      std::fflush(stdout);
-    }
-    std::printf("\n");
-  }
-
-  /// The routines take turns, so that changes of the machine's speed affect all of them.
-  std::array<Extremes, std::size(kRoutines)> extremes(std::size_t size,
-                                                      double (Table::*time)(Copy, std::size_t, std::size_t,
-                                                                            std::size_t)) {
-    std::array<Extremes, std::size(kRoutines)> found;
-    for (const std::size_t to : kOffsets) {
-      for (const std::size_t from : kOffsets) {
-        std::array<double, std::size(kRoutines)> least;
-        least.fill(std::numeric_limits<double>::infinity());
-        for (int row = 0; row < rows_of(size); ++row) {
-          for (std::size_t i = 0; i < least.size(); ++i) {
-            least[i] = std::min(least[i], (this->*time)(kRoutines[i].copy, size, to, from));
-          }
-        }
-        for (std::size_t i = 0; i < least.size(); ++i) {
-          found[i].add(least[i]);
-        }
-      }
-    }
-    return found;
-  }
-
   double warm(Copy copy, std::size_t size, std::size_t to, std::size_t from) {
     const int calls = static_cast<int>(std::clamp<std::size_t>(kMebibyte / 8 / size, 1, 512));
     copy(to_.at(to), from_.at(from), size);
@@ -181,15 +122,63 @@ class Table {
     });
   }
 
+ private:
   Room to_{kLargest + 3 * kPage};
   Room from_{kLargest + 3 * kPage};
 };
+
+using TimeOf = double (Copies::*)(Copy copy, std::size_t size, std::size_t to, std::size_t from);
+using AllExtremes = std::array<Extremes, std::size(kRoutines)>;
+
+/// The routines take turns, so that changes of the machine's speed affect all of them.
+AllExtremes extremes_of(Copies& copies, TimeOf time_of, std::size_t size) {
+  AllExtremes found;
+  for (const std::size_t to : kOffsets) {
+    for (const std::size_t from : kOffsets) {
+      std::array<double, std::size(kRoutines)> least;
+      least.fill(std::numeric_limits<double>::infinity());
+      for (int row = 0; row < rows_of(size); ++row) {
+        for (std::size_t i = 0; i < least.size(); ++i) {
+          least[i] = std::min(least[i], (copies.*time_of)(kRoutines[i].copy, size, to, from));
+        }
+      }
+      for (std::size_t i = 0; i < least.size(); ++i) {
+        found[i].add(least[i]);
+      }
+    }
+  }
+  return found;
+}
+
+void print_part(const char* title, Copies& copies, TimeOf time_of) {
+  const Table table("-14 | 10 10 6 | 10 10 6 | 10 10 6");
+  std::vector<std::string> head{title};
+  for (const Routine& routine : kRoutines) {
+    head.insert(head.end(), {routine.name, "worst", "ratio"});
+  }
+  table.print(head);
+  for (std::size_t size = kLine; size <= kLargest; size *= 2) {
+    std::vector<std::string> cells{base::size_text(size)};
+    for (const Extremes& found : extremes_of(copies, time_of, size)) {
+      cells.insert(cells.end(), {number(found.best, 1), number(found.worst, 1), number(found.worst / found.best, 2)});
+    }
+    table.print(cells);
+  }
+  std::puts("");
+}
 
 }  // namespace
 
 void print_copy_table() {
   const Pinned pinned(first_two_cpus().first);
-  Table().print();
+  std::printf(
+      "%s, %s. Nanoseconds of a copy within a process, least of %d rows (%d from 1 MiB on), at the best and the worst\n"
+      "of %zu pairs of addresses; ratio: of the two. get: through the cache. put: chooses by what it measures.\n\n",
+      processor_name().c_str(), c_library().c_str(), rows_of(1), rows_of(kMebibyte),
+      std::size(kOffsets) * std::size(kOffsets));
+  Copies copies;
+  print_part("in the cache", copies, &Copies::warm);
+  print_part("in no cache", copies, &Copies::cold);
 }
 
 }  // namespace bench

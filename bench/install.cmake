@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the tuners next to oshrun, which they start, and the processes that they measure; and shmem_perf.
+# Installs the tuners next to oshrun, which they start, and bench_worker, the processes that they measure; and shmem_perf.
 get_directory_property(mandir DIRECTORY ${PROJECT_SOURCE_DIR}/shmem DEFINITION mandir)
 set(tuners tune_barrier tune_collective)
 gba_install(TARGETS shmem_perf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem-tools)
 gba_install(TARGETS ${tuners} RUNTIME DESTINATION ${bindir} COMPONENT libshmem-tools)
-gba_install(TARGETS barrier_worker rma_worker RUNTIME DESTINATION ${worker_folder} COMPONENT libshmem-tools)
+gba_install(TARGETS bench_worker RUNTIME DESTINATION ${worker_folder} COMPONENT libshmem-tools)
 if(NOT SHMEM_OWN_FOLDERS)
   from_to(way ${worker_folder} ${CMAKE_INSTALL_LIBDIR})
   get_directory_property(rpath DIRECTORY ${PROJECT_SOURCE_DIR}/shmem DEFINITION rpath_of_programs)
   set_target_properties(shmem_perf PROPERTIES INSTALL_RPATH "${rpath}")
-  set_target_properties(barrier_worker rma_worker PROPERTIES INSTALL_RPATH "$ORIGIN/${way}")
+  set_target_properties(bench_worker PROPERTIES INSTALL_RPATH "$ORIGIN/${way}")
 endif()
 
 set(staged ${CMAKE_CURRENT_BINARY_DIR}/install)

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/jobs.hpp"
 
-#include <sched.h>
+#include <fmt/format.h>
 #include <stdlib.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
-#include "bench/worker.hpp"
+#include "base/usable_processors.hpp"
 
 namespace bench {
 namespace {
 
 constexpr std::chrono::seconds kCompilation{120};
 constexpr std::chrono::seconds kLimit{180};
+constexpr const char* kWorker = "bench_worker";
 
 /// Enough of a program's output to see the error.
 std::string end_of(const std::string& output) {
   constexpr std::size_t kMost = 500;
   return output.size() <= kMost ? output : "..." + output.substr(output.size() - kMost);
+}
+
+/// Starts the job with `command` and the worker's file.
+std::vector<Series> run(std::vector<std::string> command, const Job& job, const std::vector<std::string>& environment) {
+  const base::TempFolder folder;
+  command.push_back(new_worker_file(folder));
+  command.insert(command.end(), job.arguments.begin(), job.arguments.end());
+  return read_series(output_of(command, environment, kLimit));
 }
 
 }  // namespace
@@ -32,9 +38,9 @@ std::string sibling_program(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
 
-std::string worker_program(const std::string& name) {
-  std::string built = sibling_program(name);
-  return std::filesystem::exists(built) ? built : sibling_program(std::string(BENCH_WORKER_FOLDER "/") + name);
+std::string worker_program() {
+  std::string built = sibling_program(kWorker);
+  return std::filesystem::exists(built) ? built : sibling_program(fmt::format("{}/{}", BENCH_WORKER_FOLDER, kWorker));
 }
 
 std::string output_of(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
@@ -53,25 +59,14 @@ std::string output_of(const std::vector<std::string>& arguments, const std::vect
   return output;
 }
 
-std::string new_control_file(const base::TempFolder& folder) {
-  std::string file = folder.file("control");
-  std::filesystem::remove(file);
-  std::ofstream(file).close();
-  std::filesystem::resize_file(file, sizeof(ControlBlock));
-  return file;
-}
-
 int own_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  ::sched_getaffinity(0, sizeof allowed, &allowed);
-  return CPU_COUNT(&allowed);
+  return static_cast<int>(base::usable_processors());
 }
 
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
-    if (line.rfind("model name", 0) == 0) {
+    if (line.starts_with("model name")) {
       return line.substr(line.find(':') + 2);
     }
   }
@@ -83,89 +78,75 @@ double load_of_machine() {
   return ::getloadavg(&load, 1) == 1 ? load : 0;
 }
 
-std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
-                             const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
-  std::vector<std::string> command{
-      sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", "off", worker_program(worker),
-      new_control_file(folder)};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return read_series(output_of(command, environment, kLimit));
+std::string new_worker_file(const base::TempFolder& folder) {
+  std::string file = folder.file("worker-file");
+  std::ofstream(file, std::ios::trunc).close();
+  return file;
 }
 
-std::vector<Series> run_by_mpirun(const base::TempFolder& folder, const std::string& program, int pes,
-                                  const std::vector<std::string>& arguments,
-                                  const std::vector<std::string>& environment, const Place& place) {
-  std::vector<std::string> command = place.before;
-  command.insert(command.end(),
-                 {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "-np", std::to_string(pes)});
-  if (!place.binds) {
-    command.insert(command.end(), {"--bind-to", "none"});  // most workers bind themselves
-  }
-  if (!place.hosts.empty()) {
-    command.insert(command.end(), {"--host", place.hosts});
-  }
-  command.insert(command.end(), {program, new_control_file(folder)});
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return read_series(output_of(command, environment, kLimit));
+std::vector<Series> run_ours(const Job& job) {
+  return run({sibling_program("oshrun"), "-n", std::to_string(job.pes), "--gba", "off", worker_program()}, job,
+             job.environment);
 }
 
-OpenMpiProgram::OpenMpiProgram(const base::TempFolder& folder, const char* compiler, const char* macro,
-                               const std::string& worker)
-    : folder_(folder), program_(folder.file(worker + macro)) {
+OpenMpiWorker::OpenMpiWorker(Library library, const std::vector<std::string>& files) {
   const std::string root = BENCH_SOURCE_ROOT;
-  std::vector<std::string> command{
-      "/usr/bin/env", compiler, "-std=c++20", "-O2", "-I" + root, std::string("-D") + macro, "-o", program_};
-  for (const std::string& source : {worker, std::string("worker"), std::string("measure"), std::string("kv_cache")}) {
-    command.push_back(fmt::format("{}/bench/{}.cpp", root, source));
+  const bool mpi = library == Library::kMpi;
+  std::vector<std::string> command{"/usr/bin/env",
+                                   mpi ? "mpic++" : "shmemc++",
+                                   mpi ? "-DBENCH_OPENMPI_MPI" : "-DBENCH_OPENMPI_SHMEM",
+                                   "-std=c++20",
+                                   "-O2",
+                                   "-I" + root,
+                                   "-o",
+                                   folder_.file(kWorker)};
+  for (const auto& common : {"worker", "measure"}) {
+    command.push_back(fmt::format("{}/bench/{}.cpp", root, common));
+  }
+  for (const std::string& file : files) {
+    command.push_back(fmt::format("{}/bench/{}.cpp", root, file));
   }
   output_of(command, {}, kCompilation);
 }
 
-std::vector<Series> OpenMpiProgram::run(int pes, const std::vector<std::string>& arguments,
-                                        const std::vector<std::string>& environment, const Place& place) const {
+std::vector<Series> OpenMpiWorker::run(const Job& job, const Place& place) const {
+  std::vector<std::string> command = place.before;
+  command.insert(command.end(), {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "-np",
+                                 std::to_string(job.pes), "--bind-to", "none"});  // most parts bind the processes
+  if (!place.hosts.empty()) {
+    command.insert(command.end(), {"--host", place.hosts});
+  }
+  command.push_back(folder_.file(kWorker));
   // Without that variable, Debian's Open MPI crashes at the end.
-  std::vector<std::string> all{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
-  all.insert(all.end(), environment.begin(), environment.end());
-  return run_by_mpirun(folder_, program_, pes, arguments, all, place);
+  std::vector<std::string> environment{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
+  environment.insert(environment.end(), job.environment.begin(), job.environment.end());
+  return bench::run(command, job, environment);
 }
 
-std::vector<Series> measure_ours(const base::TempFolder& folder, int pes, const std::vector<std::string>& names,
-                                 const std::vector<std::string>& environment) {
-  std::vector<std::string> arguments{kBarrierRepeats};
-  arguments.insert(arguments.end(), names.begin(), names.end());
-  return run_ours(folder, "barrier_worker", pes, arguments, environment);
-}
-
-std::unique_ptr<OpenMpiProgram> openmpi_program(const base::TempFolder& folder, const char* compiler, const char* macro,
-                                                const std::string& worker) {
+OpenMpi::OpenMpi(OpenMpiWorker::Library library, const std::vector<std::string>& files, bool wanted) {
   try {
-    return std::make_unique<OpenMpiProgram>(folder, compiler, macro, worker);
+    if (wanted) {
+      worker_.emplace(library, files);
+    }
   } catch (const std::exception& error) {
     std::printf("Open MPI is skipped (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
-    return nullptr;
   }
 }
 
-void Picture::add(const std::string& name, double x, double y, bool dashed) {
-  const auto found = std::ranges::find(lines_, name, &chart::Series::name);
-  chart::Series& line =
-      found != lines_.end() ? *found : lines_.emplace_back(chart::Series{.name = name, .dashed = dashed});
-  line.points.emplace_back(x, y);
-}
-
-void Picture::write(const std::string& file, const std::string& title, const char* x_name, const char* y_name) const {
-  write_svg(file, {{.title = title,
-                    .x = {.name = x_name, .logarithmic = true},
-                    .y = {.name = y_name, .logarithmic = true},
-                    .series = lines_}});
-}
-
-void write_svg(const std::string& file, const std::vector<chart::Plot>& plots) {
-  std::ofstream out(file);
-  out << chart::to_svg(plots) << std::flush;
-  if (!out) {
-    throw std::runtime_error("cannot write " + file);
+std::vector<Series> OpenMpi::run(const Job& job) {
+  try {
+    return worker_ ? worker_->run(job) : std::vector<Series>{};
+  } catch (const std::exception& error) {
+    std::printf("Open MPI with %d processes: %s\n", job.pes, error.what());
+    good_ = false;
+    return {};
   }
+}
+
+std::vector<std::string> barrier_arguments(const std::vector<std::string>& names) {
+  std::vector<std::string> arguments{"barriers", kBarrierRepeats};
+  arguments.insert(arguments.end(), names.begin(), names.end());
+  return arguments;
 }
 
 }  // namespace bench

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that benchmarks start: jobs of processes that measure (the *_worker.cpp), of libshmem and of Open MPI.
+// Programs that benchmarks start: jobs of bench_worker, of libshmem and of Open MPI, and others.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/process.hpp"
 #include "base/temp_folder.hpp"
 #include "bench/measure.hpp"
-#include "tools/chart/chart.hpp"
 
 namespace bench {
 
@@ -18,8 +17,8 @@ constexpr base::Seconds kGrace{5};
 
 /// A program in the folder of this one.
 std::string sibling_program(const std::string& name);
-/// A worker: next to this program in the build tree, in a folder of its own where it is installed.
-std::string worker_program(const std::string& name);
+/// bench_worker: next to this program in the build tree, in a folder of its own where it is installed.
+std::string worker_program();
 
 /// Runs a program and returns its standard output. Throws std::runtime_error, with the end of the output, if it fails
 /// or does not end within `limit`.
@@ -33,65 +32,62 @@ std::string processor_name();
 /// The load average of the last minute.
 double load_of_machine();
 
-/// A file of zeroes for the ControlBlock of a job.
-std::string new_control_file(const base::TempFolder& folder);
+/// A job of bench_worker.
+struct Job {
+  int pes = 2;
+  /// After the worker's FILE: the part, the number of measurements, and what the part takes.
+  std::vector<std::string> arguments{};
+  std::vector<std::string> environment{};  // added to this process's
+};
+
+/// An empty file in `folder` for the Workers of one job.
+std::string new_worker_file(const base::TempFolder& folder);
+
+/// Runs the job by oshrun and returns the series that it prints. Throws std::runtime_error if it cannot be started or
+/// fails.
+std::vector<Series> run_ours(const Job& job);
 
 /// Where the processes of a job run, if not on this machine.
 struct Place {
   std::vector<std::string> before{};  // a command that runs the command after it in the place where jobs are started
   std::string hosts{};                // for mpirun's option --host
-  bool binds = false;                 // whether mpirun binds processes as it does by default
 };
 
-/// Runs a worker with the file of a ControlBlock and `arguments`, and returns the series that it prints. Adds
-/// `environment` to this process's. Throws std::runtime_error if the job cannot be started or fails.
-std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
-                             const std::vector<std::string>& arguments,
-                             const std::vector<std::string>& environment = {});
-
-/// The same by Open MPI's mpirun; `program` is the worker's file.
-std::vector<Series> run_by_mpirun(const base::TempFolder& folder, const std::string& program, int pes,
-                                  const std::vector<std::string>& arguments,
-                                  const std::vector<std::string>& environment, const Place& place = {});
-
-/// A worker, bench/`worker`.cpp, built by a compiler of Open MPI with `macro` defined. Throws std::runtime_error if the
-/// compiler is not available.
-class OpenMpiProgram {
+/// bench_worker built by a compiler of Open MPI, with the parts of these files of bench/.
+class OpenMpiWorker {
  public:
-  OpenMpiProgram(const base::TempFolder& folder, const char* compiler, const char* macro, const std::string& worker);
-  [[nodiscard]] std::vector<Series> run(int pes, const std::vector<std::string>& arguments,
-                                        const std::vector<std::string>& environment = {},
-                                        const Place& place = {}) const;
+  enum class Library { kShmem, kMpi };
+  /// Throws std::runtime_error if the compiler is not available.
+  OpenMpiWorker(Library library, const std::vector<std::string>& files);
+  /// By mpirun, as run_ours().
+  [[nodiscard]] std::vector<Series> run(const Job& job, const Place& place = {}) const;
 
  private:
-  const base::TempFolder& folder_;
-  std::string program_;
+  base::TempFolder folder_;
 };
 
-/// Builds such a program. Prints a message and returns null if Open MPI is not installed.
-std::unique_ptr<OpenMpiProgram> openmpi_program(const base::TempFolder& folder, const char* compiler, const char* macro,
-                                                const std::string& worker);
-
-/// Throws std::runtime_error.
-void write_svg(const std::string& file, const std::vector<chart::Plot>& plots);
-
-/// A chart of lines over sizes as SVG, with logarithmic axes.
-class Picture {
+/// Open MPI, compared with libshmem in the same run: skipped if it is not installed; a job that fails ends nothing.
+class OpenMpi {
  public:
-  /// Adds a point to the line `name`, which its first point creates.
-  void add(const std::string& name, double x, double y, bool dashed = false);
-  /// Throws std::runtime_error.
-  void write(const std::string& file, const std::string& title, const char* x_name, const char* y_name) const;
+  /// Prints a message if it is not installed. Not `wanted`: skipped without a message.
+  OpenMpi(OpenMpiWorker::Library library, const std::vector<std::string>& files, bool wanted = true);
+
+  [[nodiscard]] bool installed() const { return worker_.has_value(); }
+  /// REQUIRES: it is installed.
+  [[nodiscard]] const OpenMpiWorker& worker() const { return worker_.value(); }
+  /// None, after a message, if the job fails; none if it is not installed.
+  std::vector<Series> run(const Job& job);
+  /// False if a job has failed.
+  [[nodiscard]] bool good() const { return good_; }
 
  private:
-  std::vector<chart::Series> lines_;
+  std::optional<OpenMpiWorker> worker_;
+  bool good_ = true;
 };
 
-/// How often barrier_worker measures each barrier.
+/// How often barriers are measured in a job.
 inline constexpr const char* kBarrierRepeats = "9";
-
-/// Measures barriers: a series for each of `names`, which are algorithms.
-std::vector<Series> measure_ours(const base::TempFolder& folder, int pes, const std::vector<std::string>& names,
-                                 const std::vector<std::string>& environment = {});
+/// The arguments of a job that measures barriers of these names, which are algorithms of libshmem.
+std::vector<std::string> barrier_arguments(const std::vector<std::string>& names);
 
 }  // namespace bench

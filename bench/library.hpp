@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The measured library: libshmem or, built by Open MPI's compilers with BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, that
-// of Open MPI.
+// of Open MPI. Library: it can be used while the object exists. Calls: memory of each process that the others can
+// access, operations on that of process 1, and collective calls. All processes make both together.
 #pragma once
+
+#if !defined(BENCH_OPENMPI_MPI) && !defined(BENCH_OPENMPI_SHMEM)
+#define BENCH_OURS
+#endif
 
 #ifdef BENCH_OPENMPI_MPI
 #include <mpi.h>
 #else
 #include <shmem.h>
+#endif
+#ifdef BENCH_OURS
+#include <shmemx.h>
 #endif
 
 #include <array>
@@ -16,11 +24,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bench/worker.hpp"
+
 namespace bench {
 
 #ifdef BENCH_OPENMPI_MPI
 
-/// The library can be used while the object exists.
 class Library {
  public:
   Library() { MPI_Init(nullptr, nullptr); }
@@ -30,11 +39,6 @@ class Library {
   static int me() { return number_by(MPI_Comm_rank); }
   static int size() { return number_by(MPI_Comm_size); }
   static void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
-  static void barrier_in_two_calls() {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  }
 
  private:
   static int number_by(int (*call)(MPI_Comm comm, int* number)) {
@@ -44,19 +48,17 @@ class Library {
   }
 };
 
-/// Memory of this process that the others can access, and operations on the memory of process 1. All processes
-/// construct it together.
-class Remote {
+class Calls {
  public:
-  explicit Remote(std::size_t bytes) : from_(bytes, 1), to_(bytes) {
+  explicit Calls(std::size_t bytes) : from_(bytes, 1), to_(bytes) {
     MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory_, &window_);
     std::memset(memory_, 0, bytes);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
     Library::barrier();
   }
-  Remote(const Remote&) = delete;
-  Remote& operator=(const Remote&) = delete;
-  ~Remote() {
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  ~Calls() {
     MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   }
@@ -76,8 +78,10 @@ class Remote {
   void sum(std::size_t words) {
     MPI_Allreduce(from_.data(), to_.data(), static_cast<int>(words), MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   }
-  void broadcast(std::size_t words, int root) {
-    MPI_Bcast(to_.data(), static_cast<int>(words), MPI_LONG, root, MPI_COMM_WORLD);
+  /// From every process in turn, so that each call waits for the previous one.
+  void broadcast(std::size_t words) {
+    MPI_Bcast(to_.data(), static_cast<int>(words), MPI_LONG, root_, MPI_COMM_WORLD);
+    root_ = (root_ + 1) % Library::size();
   }
   void fcollect(std::size_t words) {
     const int count = static_cast<int>(words);
@@ -95,6 +99,7 @@ class Remote {
   std::vector<char> to_;
   char* memory_ = nullptr;
   MPI_Win window_ = MPI_WIN_NULL;
+  int root_ = 0;
 };
 
 #else
@@ -110,14 +115,27 @@ class Library {
   static void barrier() { shmem_barrier_all(); }
 };
 
+/// Symmetric memory, each byte of which is `fill`, kept until shmem_finalize. Throws std::runtime_error.
+inline char* symmetric_memory(std::size_t bytes, int fill = 0) {
+  constexpr std::size_t kPage = 4096;
+  void* memory = shmem_align(kPage, bytes);
+  if (memory == nullptr) {
+    throw std::runtime_error("no symmetric memory for " + size_text(bytes));
+  }
+  std::memset(memory, fill, bytes);
+  return static_cast<char*>(memory);
+}
+inline long* symmetric_words(std::size_t words) {
+  return reinterpret_cast<long*>(symmetric_memory(words * sizeof(long)));
+}
+
 /// Collective calls of active sets on words, which are all that Open MPI has. Each call needs its own pSync until all
 /// PEs have returned, which they have kTurns calls later.
 class SetCollectives {
  public:
-  static constexpr std::size_t kTurns = 32;
   explicit SetCollectives(std::size_t words)
       : sync_(static_cast<Sync*>(shmem_malloc(sizeof(Sync)))),
-        work_(static_cast<long*>(shmem_malloc((words / 2 + 1 + _SHMEM_REDUCE_MIN_WRKDATA_SIZE) * sizeof(long)))) {
+        work_(symmetric_words(words / 2 + 1 + _SHMEM_REDUCE_MIN_WRKDATA_SIZE)) {
     for (auto& turn : *sync_) {
       turn.fill(_SHMEM_SYNC_VALUE);
     }
@@ -138,10 +156,10 @@ class SetCollectives {
   void sum(long* to, long* from, std::size_t words) {
     shmem_long_sum_to_all(to, from, static_cast<int>(words), 0, 0, shmem_n_pes(), work_, sync());
   }
-
   void barrier() { shmem_barrier(0, 0, shmem_n_pes(), sync()); }
 
  private:
+  static constexpr std::size_t kTurns = 32;
   using Sync = std::array<std::array<long, 2 * _SHMEM_COLLECT_SYNC_SIZE>, kTurns>;
   long* sync() { return (*sync_)[turn_++ % kTurns].data(); }
 
@@ -169,46 +187,98 @@ class Collectives {
     shmem_long_alltoall(SHMEM_TEAM_WORLD, to, from, words);
   }
   static void sum(long* to, long* from, std::size_t words) { shmem_long_sum_reduce(SHMEM_TEAM_WORLD, to, from, words); }
+  static void barrier() { shmem_barrier_all(); }
 };
 #endif
 
-class Remote {
+template <typename Kind>
+class CallsBy {
  public:
-  explicit Remote(std::size_t bytes)
-      : memory_(static_cast<char*>(shmem_malloc(bytes))),
-        from_(static_cast<char*>(shmem_malloc(bytes))),
-        word_(static_cast<long*>(shmem_malloc(sizeof(long)))),
+  explicit CallsBy(std::size_t bytes)
+      : to_(symmetric_words(bytes / sizeof(long))),
+        from_(symmetric_words(bytes / sizeof(long))),
+        word_(symmetric_words(1)),
         collectives_(bytes / sizeof(long)) {
-    if (memory_ == nullptr || from_ == nullptr || word_ == nullptr) {
-      throw std::runtime_error("no symmetric memory for puts and gets");
-    }
-    std::memset(memory_, 0, bytes);
-    std::memset(from_, 1, bytes);
-    *word_ = 0;
     Library::barrier();
   }
-  void put(std::size_t bytes) { shmem_putmem_nbi(memory_, from_, bytes, kPeer); }
-  void get(std::size_t bytes) { shmem_getmem_nbi(from_, memory_, bytes, kPeer); }
+  void put(std::size_t bytes) { shmem_putmem_nbi(to_, from_, bytes, kPeer); }
+  void get(std::size_t bytes) { shmem_getmem_nbi(from_, to_, bytes, kPeer); }
   static void quiet() { shmem_quiet(); }
   void pass(long value, int to) { shmem_long_p(word_, value, to); }
   void await(long value, int /*from*/) { shmem_long_wait_until(word_, SHMEM_CMP_GE, value); }
-  void sum(std::size_t words) { collectives_.sum(to(), from(), words); }
-  void broadcast(std::size_t words, int root) { collectives_.broadcast(to(), from(), words, root); }
-  void fcollect(std::size_t words) { collectives_.fcollect(to(), from(), words); }
-  void alltoall(std::size_t words) { collectives_.alltoall(to(), from(), words); }
+  void sum(std::size_t words) { collectives_.sum(to_, from_, words); }
+  void broadcast(std::size_t words) {
+    broadcast(words, root_);
+    root_ = (root_ + 1) % Library::size();
+  }
+  void broadcast(std::size_t words, int root) { collectives_.broadcast(to_, from_, words, root); }
+  void collect(std::size_t words) { collectives_.collect(to_, from_, words); }
+  void fcollect(std::size_t words) { collectives_.fcollect(to_, from_, words); }
+  void alltoall(std::size_t words) { collectives_.alltoall(to_, from_, words); }
+  void barrier() { collectives_.barrier(); }
+  /// The mean of the values of all PEs.
+  double mean(double value) {
+    from_[0] = static_cast<long>(value);
+    sum(1);
+    return static_cast<double>(to_[0]) / Library::size();
+  }
 
  private:
   static constexpr int kPeer = 1;
 
-  long* to() { return reinterpret_cast<long*>(memory_); }
-  long* from() { return reinterpret_cast<long*>(from_); }
-
-  char* memory_;
-  char* from_;
+  long* to_;
+  long* from_;
   long* word_;
-  Collectives collectives_;
+  Kind collectives_;
+  int root_ = 0;
 };
+using Calls = CallsBy<Collectives>;
 
 #endif
+
+/// From a barrier on, all processes act.
+template <typename Action>
+Figure together(Action action) {
+  return [action](int count) mutable {
+    Library::barrier();
+    return time_each(count, action);
+  };
+}
+
+/// Only process 0 acts.
+template <typename Action>
+Figure alone(Action action) {
+  return [action](int count) mutable { return Library::me() == 0 ? time_each(count, action) : 0.0; };
+}
+
+/// Measures each `copy` by itself on process 0, while process 1 takes part; then process 1 reads the `size` bytes that
+/// arrived.
+template <typename Copy, typename TakePart>
+Figure read_in_between(Worker& worker, Copy copy, TakePart take_part, const char* destination, std::size_t size) {
+  const auto read_all = [destination, size] {
+    std::uint64_t sum = 0;
+    for (std::size_t at = 0; at < size; at += sizeof sum) {
+      sum += *reinterpret_cast<const std::uint64_t*>(destination + at);
+    }
+    asm volatile("" : : "r"(sum));
+  };
+  return [&worker, copy, take_part, read_all](int count) mutable {
+    double time = 0;
+    for (int round = 0; round < count; ++round) {
+      worker.synchronise();
+      if (Library::me() == 0) {
+        time += time_each(1, copy);
+      } else {
+        take_part();
+      }
+      worker.synchronise();
+      if (Library::me() != 0) {
+        read_all();
+      }
+      worker.synchronise();
+    }
+    return time / count;
+  };
+}
 
 }  // namespace bench

@@ -1,121 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/measure.hpp"
 
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <exception>
 #include <iterator>
-#include <memory>
-#include <new>
 #include <ostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace bench {
-namespace {
 
-cpu_set_t allowed_cpus() {
+std::vector<int> allowed_cpus() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
     throw std::system_error(errno, std::generic_category(), "sched_getaffinity");
   }
-  return allowed;
-}
-
-}  // namespace
-
-CpuPair first_two_cpus() {
-  const cpu_set_t allowed = allowed_cpus();
   std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE && cpus.size() < 2; ++cpu) {
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &allowed)) {
       cpus.push_back(cpu);
     }
   }
+  return cpus;
+}
+
+bool run_on(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    CPU_SET(static_cast<unsigned>(cpu), &set);
+  }
+  return ::sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+CpuPair first_two_cpus() {
+  const auto cpus = allowed_cpus();
   if (cpus.size() < 2) {
     throw std::runtime_error("round trips need two processors, and this process may use only one");
   }
   return {cpus[0], cpus[1]};
 }
 
-Pinned::Pinned(int cpu) : before_(allowed_cpus()) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<unsigned>(cpu), &set);
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) {
+Pinned::Pinned(int cpu) {
+  if (!run_on({cpu})) {
     throw std::system_error(errno, std::generic_category(), "cannot run on processor " + std::to_string(cpu));
   }
 }
 
 Pinned::~Pinned() {
-  ::sched_setaffinity(0, sizeof before_, &before_);
+  run_on(before_);
 }
-
-namespace {
-
-constexpr std::chrono::seconds kAnswerLimit{10};
-constexpr std::uint64_t kSpinsBetweenLooksAtTheClock = std::uint64_t{1} << 22;
-constexpr std::uint64_t kWarmUp = 1'000;
-
-/// Without a pause instruction, to be as fast as the machine can be.
-void await(const std::atomic<std::uint64_t>& line, std::uint64_t value) {
-  std::chrono::steady_clock::time_point limit{};
-  for (std::uint64_t spins = 1; line.load(std::memory_order_acquire) != value; ++spins) {
-    if (spins % kSpinsBetweenLooksAtTheClock != 0) {
-      continue;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (limit == std::chrono::steady_clock::time_point{}) {
-      limit = now + kAnswerLimit;
-    } else if (now > limit) {
-      throw std::runtime_error("no answer from the other side of a round trip for ten seconds");
-    }
-  }
-}
-
-struct Unmap {
-  void operator()(PingPong* lines) const { ::munmap(lines, sizeof *lines); }
-};
-
-std::unique_ptr<PingPong, Unmap> make_shared_lines() {
-  void* memory = ::mmap(nullptr, sizeof(PingPong), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    throw std::system_error(errno, std::generic_category(), "mmap of shared memory");
-  }
-  return std::unique_ptr<PingPong, Unmap>(new (memory) PingPong{});
-}
-
-[[noreturn]] void echo_process(PingPong& lines, int cpu) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  try {
-    const Pinned pinned(cpu);
-    echo(lines, kWarmUp);
-    echo(lines, kRoundTrips);
-  } catch (const std::exception&) {
-    ::_exit(1);
-  }
-  ::_exit(0);
-}
-
-}  // namespace
 
 double ping(PingPong& lines, std::uint64_t rounds) {
   const std::uint64_t first = lines.request.load(std::memory_order_relaxed) + 1;
   const Stopwatch watch;
   for (std::uint64_t round = first; round < first + rounds; ++round) {
     lines.request.store(round, std::memory_order_release);  // read by echo
-    await(lines.reply, round);
+    spin_until([&] { return lines.reply.load(std::memory_order_acquire) == round; });
   }
   return watch.nanoseconds() / static_cast<double>(rounds);
 }
@@ -123,43 +72,32 @@ double ping(PingPong& lines, std::uint64_t rounds) {
 void echo(PingPong& lines, std::uint64_t rounds) {
   const std::uint64_t first = lines.reply.load(std::memory_order_relaxed) + 1;
   for (std::uint64_t round = first; round < first + rounds; ++round) {
-    await(lines.request, round);
+    spin_until([&] { return lines.request.load(std::memory_order_acquire) == round; });
     lines.reply.store(round, std::memory_order_release);  // read by ping
   }
 }
 
 double raw_round_trip(int other_cpu) {
-  const auto lines = make_shared_lines();
-  const pid_t child = ::fork();
-  if (child < 0) {
-    throw std::system_error(errno, std::generic_category(), "fork");
-  }
-  if (child == 0) {
-    echo_process(*lines, other_cpu);
-  }
-  ping(*lines, kWarmUp);
-  const double nanoseconds = ping(*lines, kRoundTrips);
-  ::waitpid(child, nullptr, 0);
-  return nanoseconds;
+  constexpr std::uint64_t kWarmUp = 1'000;
+  PingPong lines{};
+  const std::jthread other([&] {
+    run_on({other_cpu});
+    try {
+      echo(lines, kWarmUp + kRoundTrips);
+    } catch (const std::runtime_error&) {  // ping() throws as well
+    }
+  });
+  ping(lines, kWarmUp);
+  return ping(lines, kRoundTrips);
 }
-
-namespace {
-
-constexpr double kSteadyWithin = 0.2;
-constexpr std::size_t kEnoughPoints = 3;
 
 Series& series_named(std::vector<Series>& all, const std::string& name) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == name; });
-  if (found != all.end()) {
-    return *found;
-  }
-  all.push_back({name, {}});
-  return all.back();
+  const auto found = std::ranges::find(all, name, &Series::name);
+  return found != all.end() ? *found : all.emplace_back(Series{name, {}});
 }
 
-}  // namespace
-
 bool Point::steady() const {
+  constexpr double kSteadyWithin = 0.2;
   return std::abs(raw_after - raw_before) <= kSteadyWithin * std::min(raw_before, raw_after);
 }
 
@@ -170,6 +108,7 @@ std::vector<Point> Series::steady() const {
 }
 
 std::vector<Point> Series::usable() const {
+  constexpr std::size_t kEnoughPoints = 3;
   auto found = steady();
   return found.size() >= kEnoughPoints ? found : points;
 }

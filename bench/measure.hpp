@@ -3,21 +3,20 @@
 // simpler operation to compare them with.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace bench {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-/// Moved by the kv_shuffle of pe_worker.
+/// Moved by the kv_shuffle of bench_all.
 constexpr std::size_t kShuffledBytes = 8 * kMebibyte;
 
 /// Runs from its construction on.
@@ -56,6 +55,11 @@ double time_each(int count, Action&& action) {
   return watch.nanoseconds() / count;
 }
 
+/// The processors that the calling thread may use. Throws std::system_error.
+std::vector<int> allowed_cpus();
+/// Allows it to use these. False if the kernel refuses that.
+bool run_on(const std::vector<int>& cpus);
+
 struct CpuPair {
   int first = 0;
   int second = 0;
@@ -74,8 +78,28 @@ class Pinned {
   ~Pinned();
 
  private:
-  cpu_set_t before_{};
+  std::vector<int> before_ = allowed_cpus();
 };
+
+/// Without a pause instruction, to be as fast as the machine can be. Throws std::runtime_error if `done` is not true
+/// within ten seconds.
+template <typename Done>
+void spin_until(Done done) {
+  constexpr std::uint64_t kSpinsBetweenLooksAtTheClock = std::uint64_t{1} << 22;
+  constexpr std::chrono::seconds kLimit{10};
+  std::chrono::steady_clock::time_point end{};
+  for (std::uint64_t spins = 1; !done(); ++spins) {
+    if (spins % kSpinsBetweenLooksAtTheClock != 0) {
+      continue;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (end == std::chrono::steady_clock::time_point{}) {
+      end = now + kLimit;
+    } else if (now > end) {
+      throw std::runtime_error("the other side has not answered for ten seconds");
+    }
+  }
+}
 
 /// In shared memory, initially zero. Each side writes one line and reads the other, as in a barrier.
 struct PingPong {
@@ -88,12 +112,12 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "works between pr
 constexpr std::uint64_t kRoundTrips = 10'000;
 
 /// Makes `rounds` round trips while the other side is in `echo` with the same number; returns the nanoseconds of one.
-/// Both throw std::runtime_error if the other side does not answer for ten seconds.
+/// Both throw as spin_until() does.
 double ping(PingPong& lines, std::uint64_t rounds = kRoundTrips);
 void echo(PingPong& lines, std::uint64_t rounds = kRoundTrips);
 
-/// The raw round trip between the calling thread and a process on `other_cpu`, which it starts and ends. REQUIRES: the
-/// caller is pinned to another processor.
+/// The raw round trip between the calling thread and a thread on `other_cpu`. REQUIRES: the caller is pinned to another
+/// processor.
 double raw_round_trip(int other_cpu);
 
 /// One repeat, in nanoseconds. A virtual machine moves between cores that are near or distant, which changes every
@@ -120,6 +144,9 @@ struct Series {
   /// The steady points; all of them if those are fewer than three.
   [[nodiscard]] std::vector<Point> usable() const;
 };
+
+/// The series of that name, which is added if there is none.
+Series& series_named(std::vector<Series>& all, const std::string& name);
 
 /// Measures points until there are enough: `raw` before and after `measure`, which fills in the figure and, if it is
 /// not the raw round trip, the base.

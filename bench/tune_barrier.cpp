@@ -35,10 +35,10 @@ std::vector<Group> groups_for(int pes) {
   return groups;
 }
 
-Measured measure(const base::TempFolder& folder, int pes) {
+Measured measure(int pes) {
   Measured measured{.pes = pes, .oversubscribed = pes > own_processors()};
   for (const Group& group : groups_for(pes)) {
-    for (const Series& series : measure_ours(folder, pes, group.algorithms, group.environment)) {
+    for (const Series& series : run_ours({pes, barrier_arguments(group.algorithms), group.environment})) {
       const auto points = series.usable();
       measured.candidates.push_back({series.name + group.parameter, median_ratio(points)});
       std::fprintf(stderr, "%4d PEs  %-24s %10.3f us\n", pes, measured.candidates.back().way.c_str(),
@@ -49,14 +49,12 @@ Measured measure(const base::TempFolder& folder, int pes) {
   return measured;
 }
 
-std::string tune(const std::vector<int>& sizes) {
-  const base::TempFolder folder;
+std::string tune(const std::vector<int>& sizes, const std::string& comment) {
   std::vector<Measured> all;
-  all.reserve(sizes.size());
   for (const int pes : sizes) {
-    all.push_back(measure(folder, pes));
+    all.push_back(measure(pes));
   }
-  return make_table(all, measured_by("tune_barrier"));
+  return make_table(all, comment);
 }
 
 }  // namespace

@@ -12,53 +12,57 @@ namespace {
 
 constexpr const char* kRepeats = "5";
 
-/// Has all calls go one way.
-std::string forcing_table(const base::TempFolder& folder, const shmem::CollectiveLimits& limits) {
-  std::string file = folder.file("table");
-  std::ofstream out(file);
-  out << shmem::kCollectiveFormat << "\n";
+/// A table that has all calls go one way.
+std::string forcing_table(const shmem::CollectiveLimits& limits) {
+  std::string text = std::string(shmem::kCollectiveFormat) + "\n";
   for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
     for (const bool oversubscribed : {false, true}) {
       const shmem::CollectiveRow row{.collective = shmem::Collective{static_cast<int>(i)},
                                      .teams = {.oversubscribed = oversubscribed},
                                      .limits = limits};
-      out << to_string(row) << "\n";
+      text += to_string(row) + "\n";
     }
   }
-  return file;
+  return text;
 }
 
 using Times = std::map<std::uint64_t, double>;
+using Way = Times MeasuredCollective::*;
 
-void measure_way(const base::TempFolder& folder, int pes, const shmem::CollectiveLimits& limits,
-                 Times MeasuredCollective::*way, std::vector<MeasuredCollective>& all) {
-  const std::string table = forcing_table(folder, limits);
-  for (const Series& series :
-       run_ours(folder, "rma_worker", pes, {kRepeats, "tuning"}, {"SHMEM_COLLECTIVE_TUNING=" + table})) {
+/// Whether a collective has this way for so many bytes.
+bool has(shmem::Collective collective, Way way, int pes, std::uint64_t bytes) {
+  if (collective == shmem::Collective::kAlltoall && bytes / 8 < std::uint64_t(pes)) {
+    return false;  // a block of less than a word cannot be measured
+  }
+  return way != &MeasuredCollective::scatter_allgather || collective == shmem::Collective::kBroadcast ||
+         collective == shmem::Collective::kReduce;
+}
+
+void measure_way(int pes, const shmem::CollectiveLimits& limits, Way way, std::vector<MeasuredCollective>& all) {
+  const base::TempFolder folder;
+  const std::string table = folder.file("table");
+  write_file(table, forcing_table(limits));
+  for (const Series& series : run_ours({pes, {"tuning", kRepeats}, {"SHMEM_COLLECTIVE_TUNING=" + table}})) {
     std::istringstream words(series.name);
     std::string name;
     std::uint64_t bytes = 0;
     words >> name >> bytes;
-    for (MeasuredCollective& measured : all) {
-      const auto index = static_cast<std::size_t>(measured.collective);
-      // A block of less than a word cannot be measured.
-      const bool too_small = measured.collective == shmem::Collective::kAlltoall && bytes / 8 < std::uint64_t(pes);
-      const bool splits =
-          measured.collective == shmem::Collective::kBroadcast || measured.collective == shmem::Collective::kReduce;
-      const bool wanted = !too_small && (way != &MeasuredCollective::scatter_allgather || splits);
-      if (name == shmem::kCollectiveNames[index] && wanted) {
-        const auto points = series.usable();
-        // The limits of alltoall count the blocks for the others.
-        const bool alltoall = measured.collective == shmem::Collective::kAlltoall;
-        (measured.*way)[alltoall ? bytes - bytes / static_cast<std::uint64_t>(pes) : bytes] = median_ratio(points);
-        std::fprintf(stderr, "%4d PEs  %-20s %-24s %12.3f us\n", pes, series.name.c_str(), to_string(limits).c_str(),
-                     figures_of(points).middle / 1e3);
-      }
+    const auto measured = std::ranges::find_if(all, [&](const MeasuredCollective& one) {
+      return name == shmem::kCollectiveNames[static_cast<std::size_t>(one.collective)];
+    });
+    if (measured == all.end() || !has(measured->collective, way, pes, bytes)) {
+      continue;
     }
+    const auto points = series.usable();
+    // The limits of alltoall count the blocks for the others.
+    const bool alltoall = measured->collective == shmem::Collective::kAlltoall;
+    ((*measured).*way)[alltoall ? bytes - bytes / static_cast<std::uint64_t>(pes) : bytes] = median_ratio(points);
+    std::fprintf(stderr, "%4d PEs  %-20s %-24s %12.3f us\n", pes, series.name.c_str(), to_string(limits).c_str(),
+                 figures_of(points).middle / 1e3);
   }
 }
 
-std::vector<MeasuredCollective> measure(const base::TempFolder& folder, int pes) {
+std::vector<MeasuredCollective> measure(int pes) {
   std::vector<MeasuredCollective> all;
   for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
     // A scan is a reduction that ends earlier; what was not measured goes by the built-in table.
@@ -67,20 +71,19 @@ std::vector<MeasuredCollective> measure(const base::TempFolder& folder, int pes)
       all.push_back({.collective = collective, .pes = pes, .oversubscribed = pes > own_processors()});
     }
   }
-  measure_way(folder, pes, {.eager = shmem::kEagerLimit}, &MeasuredCollective::eager, all);
-  measure_way(folder, pes, {}, &MeasuredCollective::direct, all);
-  measure_way(folder, pes, {.scatter_allgather = 0}, &MeasuredCollective::scatter_allgather, all);
+  measure_way(pes, {.eager = shmem::kEagerLimit}, &MeasuredCollective::eager, all);
+  measure_way(pes, {}, &MeasuredCollective::direct, all);
+  measure_way(pes, {.scatter_allgather = 0}, &MeasuredCollective::scatter_allgather, all);
   return all;
 }
 
-std::string tune(const std::vector<int>& sizes) {
-  const base::TempFolder folder;
+std::string tune(const std::vector<int>& sizes, const std::string& comment) {
   std::vector<MeasuredCollective> all;
   for (const int pes : sizes) {
-    const auto some = measure(folder, pes);
+    const auto some = measure(pes);
     all.insert(all.end(), some.begin(), some.end());
   }
-  return make_collective_table(all, measured_by("tune_collective"));
+  return make_collective_table(all, comment);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Measured {
   std::vector<Candidate> candidates{};
 };
 
-/// Gains smaller than this may be noise, and do not justify another choice than the built-in one.
+/// Gains smaller than this may be noise, and do not justify another choice.
 constexpr double kWorthwhile = 0.95;
 
 /// The text of a table row after the number of PEs.
@@ -92,9 +92,6 @@ struct MeasuredCollective {
   std::map<std::uint64_t, double> scatter_allgather{};
 };
 
-/// Gains smaller than this may be noise, and do not justify another algorithm.
-constexpr double kWorthwhileWay = 0.95;
-
 /// Eager up to the largest size at which it is not slower than direct, like at all smaller sizes; scatter-allgather
 /// from the size above which it is always faster, if there is one.
 inline shmem::CollectiveLimits best_limits(const MeasuredCollective& measured) {
@@ -108,7 +105,7 @@ inline shmem::CollectiveLimits best_limits(const MeasuredCollective& measured) {
   }
   for (auto at = measured.scatter_allgather.rbegin(); at != measured.scatter_allgather.rend(); ++at) {
     const auto direct = measured.direct.find(at->first);
-    if (direct == measured.direct.end() || at->second > kWorthwhileWay * direct->second) {
+    if (direct == measured.direct.end() || at->second > kWorthwhile * direct->second) {
       break;
     }
     limits.scatter_allgather = at->first;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// bench_worker, the processes of the jobs that benchmarks and tuners start: with libshmem or, built by Open MPI's
+// compilers with BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, with Open MPI. Process 0 prints points (measure.hpp).
+//
+//   bench_worker FILE PART NUMBER [ARGUMENT...]      FILE: for the Worker; NUMBER: of measurements of each figure
 #include "bench/worker.hpp"
 
 #include <fcntl.h>
@@ -21,23 +25,38 @@
 #include "bench/library.hpp"
 
 namespace bench {
+
+enum class Worker::Step : std::uint32_t { kRaw, kPrepare, kFigure, kBase, kEnd };
+
+struct Worker::ControlBlock {
+  PingPong lines;
+  alignas(128) std::atomic<std::uint64_t> number;  // of the current step
+  Step step;  // what to do, how often, and for which item; written before the number
+  int count;
+  std::size_t item;
+  alignas(128) std::atomic<std::uint64_t> done;  // steps that the other processes have done, summed up
+  PingPong barrier;
+  PingPong yielding_barrier;
+  Words words;
+};
+
 namespace {
 
 constexpr std::chrono::microseconds kSleep{200};
 constexpr std::chrono::seconds kAnswerLimit{60};
 constexpr std::uint64_t kWarmUp = 1'000;
 
-ControlBlock* map_control_block(const char* file) {
+/// The first bytes of the file, which it gets if it has fewer.
+void* map_file(const char* file, std::size_t size) {
   const int fd = ::open(file, O_RDWR | O_CLOEXEC);
-  if (fd < 0) {
-    throw std::system_error(errno, std::generic_category(), file);
-  }
-  void* memory = ::mmap(nullptr, sizeof(ControlBlock), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const bool grown = fd >= 0 && ::ftruncate(fd, static_cast<off_t>(size)) == 0;
+  void* memory = grown ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  const int error = errno;
   ::close(fd);
   if (memory == MAP_FAILED) {
-    throw std::system_error(errno, std::generic_category(), std::string("mmap of ") + file);
+    throw std::system_error(error, std::generic_category(), file);
   }
-  return static_cast<ControlBlock*>(memory);
+  return memory;
 }
 
 template <typename Done, typename Pause>
@@ -57,60 +76,19 @@ void sleep_until_done(Done done) {
   wait_until(done, [] { std::this_thread::sleep_for(kSleep); });
 }
 
-/// Returns the processors that this process may use.
-cpu_set_t pin_to_own_processor(int me) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  ::sched_getaffinity(0, sizeof allowed, &allowed);
-  const int processors = CPU_COUNT(&allowed);
-  int wanted = me % processors;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed) && wanted-- == 0) {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      ::sched_setaffinity(0, sizeof one, &one);
-      break;
-    }
-  }
-  return allowed;
-}
-
 }  // namespace
 
 Worker::Worker(const char* file, int me, int size)
-    : control_(map_control_block(file)), me_(me), size_(size), allowed_(pin_to_own_processor(me)) {}
+    : control_(static_cast<ControlBlock*>(map_file(file, sizeof(ControlBlock)))), me_(me), size_(size) {
+  run_on({cpus_[static_cast<std::size_t>(me) % cpus_.size()]});
+}
 
 Worker::~Worker() {
   ::munmap(control_, sizeof *control_);
 }
 
-void Worker::begin(Step step, std::uint32_t count, std::uint32_t item) {
-  control_->step = step;
-  control_->count = count;
-  control_->item = item;
-  control_->number.store(++number_, std::memory_order_release);  // pairs with next()
-}
-
-void Worker::finish() {
-  const auto all = number_ * (static_cast<std::uint64_t>(size_) - 1);
-  sleep_until_done([&] { return control_->done.load(std::memory_order_acquire) == all; });
-}
-
-Step Worker::next(std::uint32_t& count, std::uint32_t& item) {
-  ++number_;
-  sleep_until_done([&] { return control_->number.load(std::memory_order_acquire) == number_; });
-  count = control_->count;
-  item = control_->item;
-  return control_->step;
-}
-
-void Worker::step_done() {
-  control_->done.fetch_add(1, std::memory_order_release);
-}
-
-void Worker::unpin() const {
-  ::sched_setaffinity(0, sizeof allowed_, &allowed_);
+Words& Worker::words() const {
+  return control_->words;
 }
 
 void Worker::synchronise() {
@@ -128,6 +106,7 @@ void Worker::synchronise_yielding() {
   wait_until([&] { return other.load(std::memory_order_acquire) >= calls; }, [] { ::sched_yield(); });
 }
 
+/// Called by all in kRaw; process 0 gets the raw round trip to process 1.
 double Worker::raw() {
   if (me_ == 0) {
     ping(control_->lines, kWarmUp);
@@ -140,12 +119,11 @@ double Worker::raw() {
   return 0;
 }
 
-namespace {
-
-double take_part(Worker& worker, Step step, std::uint32_t count, const Item& item) {
+double Worker::take_part(Step step, int count) {
+  const Item& item = items_[item_];
   switch (step) {
     case Step::kRaw:
-      return worker.raw();
+      return raw();
     case Step::kPrepare:
       item.prepare();
       return 0;
@@ -159,90 +137,107 @@ double take_part(Worker& worker, Step step, std::uint32_t count, const Item& ite
   return 0;
 }
 
-/// The steps of process 0.
-class Coordinator {
- public:
-  Coordinator(Worker& worker, const std::vector<Item>& items) : worker_(worker), items_(items) {}
+/// On process 0: has all do a step.
+double Worker::step(Step step, int count) {
+  control_->step = step;
+  control_->count = count;
+  control_->item = item_;
+  control_->number.store(++number_, std::memory_order_release);  // pairs with follow()
+  const double time = take_part(step, count);
+  const auto all = number_ * (static_cast<std::uint64_t>(size_) - 1);
+  sleep_until_done([&] { return control_->done.load(std::memory_order_acquire) == all; });
+  return time;
+}
 
-  void measure_all(int repeats) {
-    for (index_ = 0; index_ < items_.size(); ++index_) {
-      write_series(std::cout, {items_[index_].name, measure(items_[index_], repeats)});
-      std::cout.flush();
-    }
-    index_ = 0;
-    step(Step::kEnd, 0);
-  }
-
- private:
-  double step(Step step, std::uint32_t count) {
-    worker_.begin(step, count, index_);
-    const double time = take_part(worker_, step, count, items_[index_]);
-    worker_.finish();
-    return time;
-  }
-
-  std::uint32_t count_for(Step which, const Item& item) {
-    const std::uint32_t least = std::min(item.most, item.least);
-    return static_cast<std::uint32_t>(
-        std::clamp(item.nanoseconds / step(which, least), double{1} * least, double{1} * item.most));
-  }
-
-  std::vector<Point> measure(const Item& item, int repeats) {
-    if (item.prepare) {
-      step(Step::kPrepare, 0);
-    }
-    const std::uint32_t figures = count_for(Step::kFigure, item);
-    const std::uint32_t bases = item.base ? count_for(Step::kBase, item) : 0;
-    std::vector<Point> points;
-    for (int i = 0; i < repeats; ++i) {
-      Point point;
-      point.raw_before = step(Step::kRaw, 0);
-      point.base = item.base ? step(Step::kBase, bases) : 0;
-      point.figure = step(Step::kFigure, figures);
-      point.raw_after = step(Step::kRaw, 0);
-      point.base = item.base ? point.base : point.raw();
-      points.push_back(point);
-    }
-    return points;
-  }
-
-  Worker& worker_;
-  const std::vector<Item>& items_;
-  std::uint32_t index_ = 0;
-};
-
-void run(const char* file, int repeats, const std::vector<std::string>& parts, const ItemsOf& items_of) {
-  const Library library;
-  Worker worker(file, Library::me(), Library::size());
-  const auto items = items_of(worker, parts);
-  Library::barrier();
-  if (Library::me() == 0) {
-    Coordinator(worker, items).measure_all(repeats);
-    return;
-  }
+/// On the others: the steps that process 0 begins.
+void Worker::follow() {
   for (Step step{}; step != Step::kEnd;) {
-    std::uint32_t count = 0;
-    std::uint32_t item = 0;
-    step = worker.next(count, item);
-    take_part(worker, step, count, items[item]);
-    worker.step_done();
+    ++number_;
+    sleep_until_done([&] { return control_->number.load(std::memory_order_acquire) == number_; });
+    step = control_->step;
+    item_ = control_->item;
+    take_part(step, control_->count);
+    control_->done.fetch_add(1, std::memory_order_release);  // pairs with step()
   }
 }
 
-}  // namespace
+int Worker::count_for(Step which) {
+  const Item& item = items_[item_];
+  const int least = std::min(item.most, item.least);
+  return static_cast<int>(std::clamp(item.nanoseconds / step(which, least), double{1} * least, double{1} * item.most));
+}
 
-int measure_items(int argc, char** argv, const ItemsOf& items_of) {
+std::vector<Point> Worker::measure_item(int repeats) {
+  const Item& item = items_[item_];
+  if (item.prepare) {
+    step(Step::kPrepare);
+  }
+  const int figures = count_for(Step::kFigure);
+  const int bases = item.base ? count_for(Step::kBase) : 0;
+  std::vector<Point> points;
+  for (int i = 0; i < repeats; ++i) {
+    Point point;
+    point.raw_before = step(Step::kRaw);
+    point.base = item.base ? step(Step::kBase, bases) : 0;
+    point.figure = step(Step::kFigure, figures);
+    point.raw_after = step(Step::kRaw);
+    point.base = item.base ? point.base : point.raw();
+    points.push_back(point);
+  }
+  return points;
+}
+
+void Worker::measure(const std::vector<Item>& items, int repeats) {
+  items_ = items.data();
+  if (me_ != 0) {
+    follow();
+    return;
+  }
+  for (item_ = 0; item_ < items.size(); ++item_) {
+    write_series(std::cout, {items_[item_].name, measure_item(repeats)});
+  }
+  item_ = 0;
+  step(Step::kEnd);
+}
+
+std::vector<const Part*>& Part::all() {
+  static std::vector<const Part*> parts;
+  return parts;
+}
+
+const Part& Part::named(const std::string& name) {
+  for (const Part* part : all()) {
+    if (part->name_ == name) {
+      return *part;
+    }
+  }
+  throw std::runtime_error("no part " + name);
+}
+
+void Part::measure(const char* file, int number, const Arguments& arguments) const {
+  const Library library;
+  if (run_ != nullptr) {
+    run_(number);
+    return;
+  }
+  Worker worker(file, Library::me(), Library::size());
+  const Items items = items_(worker, arguments);
+  Library::barrier();
+  worker.measure(items, number);
+}
+
+}  // namespace bench
+
+int main(int argc, char** argv) {
   if (argc < 4) {
-    std::cerr << "Usage: " << argv[0] << " FILE REPEATS PART...\n";
+    std::cerr << "Usage: " << argv[0] << " FILE PART NUMBER [ARGUMENT...]\n";
     return 2;
   }
   try {
-    run(argv[1], std::atoi(argv[2]), {argv + 3, argv + argc}, items_of);
+    bench::Part::named(argv[2]).measure(argv[1], std::atoi(argv[3]), {argv + 4, argv + argc});
   } catch (const std::exception& error) {
     std::cerr << argv[0] << ": " << error.what() << '\n';
     return 1;
   }
   return 0;
 }
-
-}  // namespace bench

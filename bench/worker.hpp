@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of a measuring job: the processes do the steps that process 0 begins. They coordinate through separate
-// shared memory, so that this does not involve the measured library.
+// One process of a job that measures: the processes do the steps that process 0 begins. They coordinate through
+// separate shared memory, so that this does not involve the measured library.
 #pragma once
-
-#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -17,29 +15,28 @@
 
 namespace bench {
 
-enum class Step : std::uint32_t { kRaw, kPrepare, kFigure, kBase, kEnd };
-
 /// A word in shared memory, in its own cache line.
 struct alignas(64) Word {
   std::atomic<std::uint64_t> value;
 };
 using Words = std::array<Word, 1024>;
 
-/// In a file that all processes map; initially zero.
-struct ControlBlock {
-  PingPong lines;
-  alignas(128) std::atomic<std::uint64_t> number;  // of the current step
-  Step step;  // what to do, how often, and for which item; written before the number
-  std::uint32_t count;
-  std::uint32_t item;
-  alignas(128) std::atomic<std::uint64_t> done;  // steps that the other processes have done, summed up
-  PingPong barrier;
-  PingPong yielding_barrier;
-  Words words;
+/// All processes of a job call it with the same count; process 0 returns the nanoseconds of one operation.
+using Figure = std::function<double(int count)>;
+
+/// A figure that the processes of a job measure together, and a simpler operation to compare it with.
+struct Item {
+  std::string name;
+  Figure figure;
+  Figure base{};       // none: the raw round trip
+  int most = 100'000;  // calls in one repeat
+  int least = 5;
+  double nanoseconds = 3e6;         // of one repeat: shorter than the changes of the machine
+  std::function<void()> prepare{};  // called by all before the first repeat
 };
 
-/// One process of the job: number `me` of `size`, pinned to one of the processors it may use. Throws std::system_error
-/// and std::runtime_error.
+/// One process of the job: number `me` of `size`, pinned to one of the processors it may use. All processes map the
+/// same file, which is empty at first. Throws std::system_error and std::runtime_error.
 class Worker {
  public:
   Worker(const char* file, int me, int size);
@@ -47,47 +44,65 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// On process 0: makes the others do a step, and returns so that the caller can do its part. finish() waits for the
-  /// others' parts.
-  void begin(Step step, std::uint32_t count, std::uint32_t item);
-  void finish();
-
-  /// On the others: sleeps until the next step.
-  Step next(std::uint32_t& count, std::uint32_t& item);
-  void step_done();
-
-  /// Called by all in kRaw; process 0 gets the raw round trip to process 1.
-  double raw();
+  /// Called by all with the same items. Process 0 prints the points (measure.hpp).
+  void measure(const std::vector<Item>& items, int repeats);
 
   /// Called by processes 0 and 1: returns when the other one has called it too.
   void synchronise();
   /// The same, but yields the processor meanwhile, for instance to threads of the other process.
   void synchronise_yielding();
   /// Shared words for figures that need no library.
-  [[nodiscard]] Words& words() const { return control_->words; }
+  [[nodiscard]] Words& words() const;
 
-  [[nodiscard]] int processors() const { return CPU_COUNT(&allowed_); }
+  [[nodiscard]] int processors() const { return static_cast<int>(cpus_.size()); }
   /// Allows the calling thread to run on all of them.
-  void unpin() const;
+  void unpin() const { run_on(cpus_); }
 
  private:
+  enum class Step : std::uint32_t;
+  struct ControlBlock;
+
+  double step(Step step, int count = 0);
+  double take_part(Step step, int count);
+  double raw();
+  int count_for(Step step);
+  std::vector<Point> measure_item(int repeats);
+  void follow();
+
+  std::vector<int> cpus_ = allowed_cpus();
   ControlBlock* control_;
   int me_;
   int size_;
-  cpu_set_t allowed_{};
-  std::uint64_t number_ = 0;
+  const Item* items_ = nullptr;
+  std::size_t item_ = 0;      // of the current step
+  std::uint64_t number_ = 0;  // of the current step
 };
 
-/// One figure that the processes of a job measure together, and a simpler operation to compare it with. All processes
-/// call each function with the same count; process 0 returns the nanoseconds of one operation.
-struct Item {
-  std::string name;
-  std::function<double(std::uint32_t count)> figure;
-  std::function<double(std::uint32_t count)> base{};  // none: the raw round trip
-  std::uint32_t most = 100'000;                       // calls in one repeat
-  std::uint32_t least = 5;
-  double nanoseconds = 3e6;         // of one repeat: shorter than the changes of the machine
-  std::function<void()> prepare{};  // called by all before the first repeat
+using Items = std::vector<Item>;
+using Arguments = std::vector<std::string>;
+
+/// What the processes of a job measure, named on their command line: a constant of a namespace, which registers itself,
+/// so that a worker has the parts of the files that it is built of.
+class Part {
+ public:
+  /// `arguments` follow the number of repeats on the command line.
+  using ItemsOf = Items (*)(Worker& worker, const Arguments& arguments);
+  /// Measures in its own way; `number` stands in the place of the number of repeats. Called with the library in use.
+  using Run = void (*)(int number);
+
+  Part(const char* name, ItemsOf items) : name_(name), items_(items) { all().push_back(this); }
+  Part(const char* name, Run run) : name_(name), run_(run) { all().push_back(this); }
+
+  /// Throws std::runtime_error if there is none of that name.
+  static const Part& named(const std::string& name);
+  void measure(const char* file, int number, const Arguments& arguments) const;
+
+ private:
+  static std::vector<const Part*>& all();
+
+  const char* name_;
+  ItemsOf items_ = nullptr;
+  Run run_ = nullptr;
 };
 
 /// "64 B", "4 KiB", "1 MiB".
@@ -97,11 +112,6 @@ inline std::string size_text(std::size_t size) {
   }
   return size >= 1024 ? std::to_string(size >> 10) + " KiB" : std::to_string(size) + " B";
 }
-
-/// main() of a program that runs as one process of a job, with the arguments FILE REPEATS PART...; `items_of` returns
-/// the items for the parts. Prints points (measure.hpp).
-using ItemsOf = std::function<std::vector<Item>(Worker& worker, const std::vector<std::string>& parts)>;
-int measure_items(int argc, char** argv, const ItemsOf& items_of);
 
 // The items between two nodes, which bench_net compares with tests of UCX.
 

@@ -85,7 +85,7 @@ done
 echo "== tuners"
 SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
 SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
-[[ ! -e "$moved/bin/barrier_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
+[[ ! -e "$moved/bin/bench_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
 echo "== profiles"
 (cd "$work" && "$moved/bin/oshrun" --profile -n 2 "$moved/bin/shmem_perf" --sizes 8 --repeats 1 --milliseconds 0.1 put >/dev/null)
 grep -q "^shmem_putmem " "$work/shmem_profile.txt" || { echo "no profile of an installed program" && exit 1; }

@@ -46,7 +46,7 @@ has gba-tools '^/usr/bin/gba$'
 has gba-fake-device '^/usr/lib/systemd/system/gba-fake-device\.service$'
 has libshmem1 '^/usr/lib64/libshmem\.so\.1'
 has libshmem-tools '^/usr/bin/kv_shuffle$'
-has libshmem-tools '^/usr/lib64/libshmem/tuning/barrier_worker$'
+has libshmem-tools '^/usr/lib64/libshmem/tuning/bench_worker$'
 has libshmem-devel '^/usr/lib64/libshmem/bin/oshcc$'
 has libshmem-doc '/docs/deployment\.md$'
 for package in "$work"/build/*.rpm; do

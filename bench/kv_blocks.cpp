@@ -1,31 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two PEs that measure kv_shuffle or, built by Open MPI's compiler with BENCH_OPENMPI_SHMEM, puts of them.
-//
-//   kv_worker FILE REPEATS PART     REPEATS: measurements of each; PART: text_of(KvPart)
-#include <shmem.h>
-#ifndef BENCH_OPENMPI_SHMEM
-#include <shmemx.h>
-#endif
-
+// kv_shuffle of two PEs or, of Open MPI, puts of the same blocks; compared with memcpy.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "bench/kv_cache.hpp"
-#include "bench/worker.hpp"
+#include "bench/kv_part.hpp"
+#include "bench/library.hpp"
 
 namespace bench {
 namespace {
 
+/// A move of the block in all layers, of K and of V.
+struct KvMove {
+  std::int64_t from, to;
+};
+
+/// The memory of this PE, and that of its partner as mapped here.
+struct KvCaches {
+  char* k = nullptr;
+  char* v = nullptr;
+  char* k_there = nullptr;
+  char* v_there = nullptr;
+};
+
+/// One block: its destination as mapped here, the symmetric address of the destination, and its source.
+struct KvPiece {
+  char* to;
+  char* symmetric;
+  const char* from;
+};
+
+/// The same in each run and on both PEs.
+std::mt19937& generator() {
+  static std::mt19937 random{1};
+  return random;
+}
+
+std::vector<std::int64_t> shuffled(std::size_t first, std::size_t count) {
+  std::vector<std::int64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), static_cast<std::int64_t>(first));
+  std::shuffle(numbers.begin(), numbers.end(), generator());
+  return numbers;
+}
+
+/// Moves of `count` blocks from all over the lower half of the cache to all over the upper half.
+std::vector<KvMove> scattered_moves(const KvShape& shape, std::size_t count) {
+  const std::size_t half = shape.blocks / 2;
+  const auto from = shuffled(0, half);
+  const auto to = shuffled(half, half);
+  std::vector<KvMove> moves;
+  for (std::size_t i = 0; i < count; ++i) {
+    moves.push_back({from[i], to[i]});
+  }
+  return moves;
+}
+
+/// The blocks of `moves` one by one, layer by layer.
+std::vector<KvPiece> pieces_of(const KvCaches& caches, const KvShape& shape, const std::vector<KvMove>& moves) {
+  std::vector<KvPiece> pieces;
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+    for (const KvMove& move : moves) {
+      const auto place = [&](std::int64_t block) {
+        return (layer * shape.blocks + static_cast<std::size_t>(block)) * shape.block;
+      };
+      pieces.push_back({caches.k_there + place(move.to), caches.k + place(move.to), caches.k + place(move.from)});
+      pieces.push_back({caches.v_there + place(move.to), caches.v + place(move.to), caches.v + place(move.from)});
+    }
+  }
+  return pieces;
+}
+
 #ifdef BENCH_OPENMPI_SHMEM
 
-class KvOperator {
- public:
+struct KvOperator {
   explicit KvOperator(const KvPart& /*part*/) {}
 };
 
@@ -35,14 +89,14 @@ class KvShuffle {
   KvShuffle(KvOperator& /*op*/, const KvPart& part, const KvCaches& caches, const KvShape& shape,
             const std::vector<KvMove>& moves)
       : block_(shape.block) {
-    if (part.both_ways || shmem_my_pe() == 0) {
+    if (part.both_ways || Library::me() == 0) {
       pieces_ = pieces_of(caches, shape, moves);
     }
   }
   /// Returns when the blocks that this PE sends have arrived.
   void run() {
     for (const KvPiece& piece : pieces_) {
-      shmem_putmem_nbi(piece.symmetric, piece.from, block_, 1 - shmem_my_pe());
+      shmem_putmem_nbi(piece.symmetric, piece.from, block_, 1 - Library::me());
     }
     shmem_quiet();
   }
@@ -54,11 +108,16 @@ class KvShuffle {
 
 #else
 
-inline void check(int error, const char* doing) {
+void check(int error, const char* doing) {
   if (error != 0) {
     throw std::runtime_error(std::string(doing) + ": " + shmemx_error_text());
   }
 }
+
+struct Destroy {
+  void operator()(shmemx_kv_op_t* op) const { shmemx_kv_op_destroy(op); }
+  void operator()(shmemx_kv_plan_t* plan) const { shmemx_kv_plan_destroy(plan); }
+};
 
 class KvOperator {
  public:
@@ -75,9 +134,6 @@ class KvOperator {
   [[nodiscard]] shmemx_kv_op_t* get() const { return op_.get(); }
 
  private:
-  struct Destroy {
-    void operator()(shmemx_kv_op_t* op) const { shmemx_kv_op_destroy(op); }
-  };
   std::unique_ptr<shmemx_kv_op_t, Destroy> op_;
 };
 
@@ -85,16 +141,16 @@ class KvShuffle {
  public:
   KvShuffle(KvOperator& op, const KvPart& part, const KvCaches& caches, const KvShape& shape,
             const std::vector<KvMove>& moves)
-      : op_(op.get()) {
-    cache_.k = caches.k;
-    cache_.v = caches.v;
-    cache_.format = SHMEMX_KV_APART;
-    cache_.element_size = 1;
-    cache_.layers = static_cast<std::int64_t>(shape.layers);
-    cache_.blocks = static_cast<std::int64_t>(shape.blocks);
-    cache_.kv_heads = 1;
-    cache_.page_size = 1;
-    cache_.head_dim = static_cast<std::int64_t>(shape.block);
+      : op_(op.get()),
+        cache_{caches.k,
+               caches.v,
+               SHMEMX_KV_APART,
+               /*element_size=*/1,
+               static_cast<std::int64_t>(shape.layers),
+               static_cast<std::int64_t>(shape.blocks),
+               /*kv_heads=*/1,
+               /*page_size=*/1,
+               /*head_dim=*/static_cast<std::int64_t>(shape.block)} {
     std::vector<shmemx_kv_move_t> all;
     for (const KvMove& move : moves) {
       all.push_back({0, move.from, 1, move.to});
@@ -110,36 +166,23 @@ class KvShuffle {
   void run() { check(shmemx_kv_shuffle(op_, plan_.get(), &cache_), "kv_shuffle"); }
 
  private:
-  struct Destroy {
-    void operator()(shmemx_kv_plan_t* plan) const { shmemx_kv_plan_destroy(plan); }
-  };
   shmemx_kv_op_t* op_;
-  shmemx_kv_cache_t cache_{};
+  shmemx_kv_cache_t cache_;
   std::unique_ptr<shmemx_kv_plan_t, Destroy> plan_;
 };
 
 #endif
 
-constexpr std::size_t kPage = 4096;
 /// Shuffles of few blocks that run in turn, so that no shuffle finds its blocks in a processor's cache.
 constexpr std::size_t kMostTurns = 256;
 
-char* allocate(std::size_t size) {
-  void* memory = shmem_align(kPage, size);
-  if (memory == nullptr) {
-    throw std::runtime_error("no symmetric memory for " + size_text(size));
-  }
-  std::memset(memory, 1 + shmem_my_pe(), size);
-  return static_cast<char*>(memory);
-}
-
 /// The same memory of the partner. Touches all its pages, since the first shuffle would otherwise take page faults.
 char* partners(const char* mine, std::size_t size) {
-  void* there = shmem_ptr(mine, 1 - shmem_my_pe());
-  if (there == nullptr) {
+  constexpr std::size_t kPage = 4096;
+  auto* bytes = static_cast<char*>(shmem_ptr(mine, 1 - Library::me()));
+  if (bytes == nullptr) {
     throw std::runtime_error("shmem_ptr does not reach the other PE");
   }
-  auto* bytes = static_cast<char*>(there);
   for (std::size_t page = 0; page < size; page += kPage) {
     std::atomic_ref<char>(bytes[page]).fetch_or(0, std::memory_order_relaxed);
   }
@@ -180,13 +223,15 @@ double time_threads(const Worker& worker, int threads, Share share, Synchronise 
 
 /// The caches of both PEs and an operator, for the whole job.
 struct Site {
-  Site(Worker& its_worker, const KvPart& its_part)
-      : worker(its_worker), part(its_part), op(its_part), caches{allocate(2 * part.bytes), allocate(2 * part.bytes)} {
-    shmem_barrier_all();  // after which its memory exists
-    caches.k_there = partners(caches.k, 2 * part.bytes);
-    caches.v_there = partners(caches.v, 2 * part.bytes);
+  Site(Worker& its_worker, const KvPart& its_part) : worker(its_worker), part(its_part), op(its_part) {
+    const std::size_t size = 2 * part.bytes;
+    caches.k = symmetric_memory(size, 1 + Library::me());
+    caches.v = symmetric_memory(size, 1 + Library::me());
+    Library::barrier();  // after which the partner's memory exists
+    caches.k_there = partners(caches.k, size);
+    caches.v_there = partners(caches.v, size);
   }
-  [[nodiscard]] bool sends() const { return part.both_ways || shmem_my_pe() == 0; }
+  [[nodiscard]] bool sends() const { return part.both_ways || Library::me() == 0; }
   void synchronise() const {
     if (part.both_ways) {
       worker.synchronise_yielding();
@@ -196,15 +241,15 @@ struct Site {
   Worker& worker;
   KvPart part;
   KvOperator op;
-  KvCaches caches;
+  KvCaches caches{};
 };
 
 /// Blocks of one size: several shuffles that run in turn, and copies of their blocks one by one.
 class Blocks {
  public:
   Blocks(Site& site, std::size_t block) : site_(site), block_(block) {
-    const KvShape shape = shape_of(site.part, block);
-    const std::size_t count = moves_of(site.part, block);
+    const KvShape shape = site.part.shape(block);
+    const std::size_t count = site.part.moves(block);
     const auto moves = scattered_moves(shape, shape.blocks / 2 / count * count);
     const std::size_t turns = site.part.few && !site.part.same ? std::min(moves.size() / count, kMostTurns) : 1;
     for (std::size_t i = 0; i < turns; ++i) {
@@ -215,32 +260,40 @@ class Blocks {
     }
   }
 
-  double shuffle(std::uint32_t count) {
+  void shuffle() { shuffles_[shuffled_++ % shuffles_.size()].run(); }
+  double shuffle(int count) {
     site_.worker.synchronise_yielding();
     const Stopwatch watch;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      shuffles_[(shuffled_ + i) % shuffles_.size()].run();
+    for (int i = 0; i < count; ++i) {
+      shuffle();
     }
     site_.synchronise();
-    shuffled_ += count;
     return watch.nanoseconds() / count;
   }
 
+  /// The share of one of `threads` in the blocks of one shuffle; the same in each turn.
+  void copy(std::size_t turn, int thread, int threads) const {
+    const auto& pieces = pieces_[turn % pieces_.size()];
+    const auto share = [&](int end) {
+      return pieces.size() * static_cast<std::size_t>(end) / static_cast<std::size_t>(threads);
+    };
+    for (std::size_t i = share(thread); i < share(thread + 1); ++i) {
+      std::memcpy(pieces[i].to, pieces[i].from, block_);
+    }
+  }
   /// Only senders copy; receivers leave them the processors.
-  double copy(std::uint32_t count) {
+  double copy(int count) {
     if (!site_.sends()) {
       return 0;
     }
     const int threads = copying_threads();
-    const double time = time_threads(
-        site_.worker, threads,
-        [&](int thread) {
-          for (std::uint32_t i = 0; i < count; ++i) {
-            copy_share(pieces_[(copied_ + i) % pieces_.size()], static_cast<std::size_t>(thread));
-          }
-        },
-        [&] { site_.synchronise(); });
-    copied_ += count;
+    const auto share = [&](int thread) {
+      for (int i = 0; i < count; ++i) {
+        copy(copied_ + static_cast<std::size_t>(i), thread, threads);
+      }
+    };
+    const double time = time_threads(site_.worker, threads, share, [&] { site_.synchronise(); });
+    copied_ += static_cast<std::size_t>(count);
     return time / count;
   }
 
@@ -251,13 +304,6 @@ class Blocks {
     return site_.part.both_ways ? cores : std::min(2 * cores, site_.worker.processors());
   }
 
-  void copy_share(const std::vector<KvPiece>& pieces, std::size_t thread) const {
-    const auto threads = static_cast<std::size_t>(copying_threads());
-    for (std::size_t i = pieces.size() * thread / threads; i < pieces.size() * (thread + 1) / threads; ++i) {
-      std::memcpy(pieces[i].to, pieces[i].from, block_);
-    }
-  }
-
   Site& site_;
   std::size_t block_;
   std::vector<KvShuffle> shuffles_;
@@ -266,26 +312,39 @@ class Blocks {
   std::size_t copied_ = 0;
 };
 
-std::vector<Item> kv_items(Worker& worker, const KvPart& part) {
+/// Arguments: KvPart::words().
+const Part kKv("kv", [](Worker& worker, const Arguments& arguments) {
+  const KvPart part = KvPart::of(arguments);
   if (part.cores > 1) {
     worker.unpin();  // the operator's cores inherit this thread's processors
   }
   const auto site = std::make_shared<Site>(worker, part);
-  std::vector<Item> items;
+  Items items;
   for (const std::size_t block : kKvBlocks) {
     const auto blocks = std::make_shared<Blocks>(*site, block);
     // The items share ownership of the site, which must outlive them.
-    items.push_back({size_text(block), [site, blocks](std::uint32_t count) { return blocks->shuffle(count); },
-                     [blocks](std::uint32_t count) { return blocks->copy(count); }, part.few ? 50U : 1U});
+    items.push_back({size_text(block), [site, blocks](int count) { return blocks->shuffle(count); },
+                     [blocks](int count) { return blocks->copy(count); }, part.few ? 50 : 1});
   }
   return items;
-}
+});
+
+#ifdef BENCH_OURS
+/// For bench_all.
+const Part kKvOfOneSize("kv of 8 MiB", [](Worker& worker, const Arguments& /*arguments*/) {
+  constexpr std::size_t kBlock = 128 << 10;
+  constexpr int kShuffles = 5;
+  const auto site = std::make_shared<Site>(worker, KvPart{.cores = 2, .bytes = kShuffledBytes});
+  const auto blocks = std::make_shared<Blocks>(*site, kBlock);
+  const char* const arrived = site->caches.k + site->part.bytes;  // the upper half of the cache
+  const auto shuffle = [site, blocks] { blocks->shuffle(); };
+  const auto copy = [blocks] { blocks->copy(0, 0, 1); };
+  const auto nothing = [] {};
+  return Items{{"kv_shuffle of 8 MiB, K read by the receiver each time",
+                read_in_between(worker, shuffle, shuffle, arrived, site->part.bytes),
+                read_in_between(worker, copy, nothing, arrived, site->part.bytes), kShuffles, kShuffles}};
+});
+#endif
 
 }  // namespace
 }  // namespace bench
-
-int main(int argc, char** argv) {
-  return bench::measure_items(argc, argv, [](bench::Worker& worker, const std::vector<std::string>& parts) {
-    return bench::kv_items(worker, bench::kv_part(parts[0]));
-  });
-}
