@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "base/option_help.hpp"
-#include "bench/jobs.hpp"
+#include "base/usable_processors.hpp"
 
 namespace bench {
 namespace {
@@ -34,7 +34,7 @@ void add(CLI::App& app, const Option& option) {
             added.check(option.check);
           }
           if (added.get_items_expected_max() > 1 && !added.get_positional()) {
-            added.delimiter(',');
+            added.delimiter(',')->allow_extra_args(false);
           }
           if (*value != Value{}) {
             added.capture_default_str();
@@ -61,7 +61,7 @@ int run_program(const Program& program, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (program.needs_two_processors && own_processors() < 2) {
+  if (program.needs_two_processors && base::usable_processors() < 2) {
     std::printf("Needs two processors, and this process may use only one.\n");
     return kSkipped;
   }

@@ -12,7 +12,7 @@
 namespace bench {
 
 struct Range {
-  int least, most;
+  double least, most;
 };
 
 /// An option, or, without dashes, an argument. A list is separated by commas in an option.

@@ -28,6 +28,7 @@ const std::map<std::string, std::string> kPages{{"gba", "driver/tool/gba.1"},
                                                 {"shmem_info", "shmem/info/shmem_info.1"},
                                                 {"kv_shuffle", "tools/kv_shuffle/kv_shuffle.1"},
                                                 {"kv_exchange", "tools/kv_exchange/kv_exchange.1"},
+                                                {"shmem_perf", "bench/shmem_perf.1"},
                                                 {"tune_barrier", "bench/tune_barrier.1"},
                                                 {"tune_collective", "bench/tune_barrier.1"}};
 
