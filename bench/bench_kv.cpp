@@ -14,7 +14,6 @@
 #include "bench/kv_part.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
-#include "bench/ucx.hpp"
 #include "bench/worker.hpp"
 
 namespace bench {

@@ -14,7 +14,6 @@
 #include "bench/jobs.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
-#include "bench/ucx.hpp"
 #include "bench/worker.hpp"
 #include "tests/support/hosts.hpp"
 #include "tests/support/job_on_hosts.hpp"

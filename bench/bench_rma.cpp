@@ -11,7 +11,6 @@
 #include "bench/jobs.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
-#include "bench/ucx.hpp"
 
 namespace bench {
 namespace {
