@@ -37,15 +37,15 @@ struct Settings {
 
 /// The processes of a job, the same number on each host.
 struct Shape {
-  int nodes;
-  int each;
+  int nodes = 0;
+  int each = 1;
   [[nodiscard]] int processes() const { return nodes * each; }
 };
 
 /// "8" nodes with a process on each, or "2x2".
 Shape shape_of(const std::string& text) {
   std::istringstream in(text);
-  Shape shape{0, 1};
+  Shape shape;
   char times = 'x';
   in >> shape.nodes;
   if (!in.eof()) {
@@ -157,10 +157,8 @@ Contender openmpi_contender(const std::string& name, OpenMpiWorker::Library libr
 
 Contender our_contender() {
   return {"libshmem", [](const Task& task) {
-            std::vector<int> host_of;
-            for (int pe = 0; pe < task.job.pes; ++pe) {
-              host_of.push_back(pe / task.shape.each);
-            }
+            std::vector<int> host_of(static_cast<std::size_t>(task.job.pes));
+            std::ranges::generate(host_of, [&, pe = 0]() mutable { return pe++ / task.shape.each; });
             const base::TempFolder folder;
             std::vector<std::string> command{worker_program(), new_worker_file(folder)};
             command.insert(command.end(), task.job.arguments.begin(), task.job.arguments.end());

@@ -48,7 +48,7 @@ void add_small(Items& items, const std::shared_ptr<CallsBy<Kind>>& calls, const 
                std::size_t words) {
   const auto item = [&](const std::string& name, auto action) {
     items.push_back({prefix + name + " " + size_text(words * sizeof(long)), together(action), {}, kSmallCalls});
-  };
+  };  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
   item("broadcast", [calls, words] { calls->broadcast(words); });
   item("sum", [calls, words] { calls->sum(words); });
   item("fcollect", [calls, words] { calls->fcollect(words); });

@@ -106,8 +106,9 @@ class Copies {
  public:
   double warm(Copy copy, std::size_t size, std::size_t to, std::size_t from) {
     const int calls = static_cast<int>(std::clamp<std::size_t>(kMebibyte / 8 / size, 1, 512));
-    copy(to_.at(to), from_.at(from), size);
-    return time_each(calls, [&] { copy(to_.at(to), from_.at(from), size); });
+    const auto act = [copy, size, there = to_.at(to), here = from_.at(from)] { copy(there, here, size); };
+    act();
+    return time_each(calls, act);
   }
 
   double cold(Copy copy, std::size_t size, std::size_t to, std::size_t from) {
@@ -135,7 +136,7 @@ AllExtremes extremes_of(Copies& copies, TimeOf time_of, std::size_t size) {
   AllExtremes found;
   for (const std::size_t to : kOffsets) {
     for (const std::size_t from : kOffsets) {
-      std::array<double, std::size(kRoutines)> least;
+      std::array<double, std::size(kRoutines)> least{};
       least.fill(std::numeric_limits<double>::infinity());
       for (int row = 0; row < rows_of(size); ++row) {
         for (std::size_t i = 0; i < least.size(); ++i) {

@@ -160,7 +160,7 @@ class SetCollectives {
 
  private:
   static constexpr std::size_t kTurns = 32;
-  using Sync = std::array<std::array<long, 2 * _SHMEM_COLLECT_SYNC_SIZE>, kTurns>;
+  using Sync = std::array<std::array<long, std::size_t{2} * _SHMEM_COLLECT_SYNC_SIZE>, kTurns>;
   long* sync() { return (*sync_)[turn_++ % kTurns].data(); }
 
   Sync* sync_;

@@ -142,7 +142,7 @@ void add_words(Worker& worker, const Memory& memory, Items& items) {
                        worker, [&plain](std::size_t i, std::size_t next) { plain[i].value = next; },
                        [&plain](std::size_t i) { return plain[i].value.load(std::memory_order_relaxed); }),
                    20});
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
 
 void add_copies(Worker& worker, Memory& memory, Items& items) {
   const auto put = [to = memory.bytes, from = memory.from](std::size_t size) {
@@ -198,7 +198,7 @@ void add_registered(const char* kind, char* to, Memory& memory, Items& items) {
     items.push_back(
         {"get " + text, alone([to, from, size] { shmem_getmem(from, to, size, kPeer); }), copy, most_calls(size)});
   }
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
 
 char* shared_mapping() {
   const int memfd = ::memfd_create("bench", MFD_CLOEXEC);

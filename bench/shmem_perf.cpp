@@ -109,10 +109,8 @@ class Bench {
       return figure(count);
     };
     const int count = calls_for(in_step);
-    std::vector<double> times;
-    for (int i = 0; i < settings_.repeats; ++i) {
-      times.push_back(in_step(count));
-    }
+    std::vector<double> times(static_cast<std::size_t>(settings_.repeats));
+    std::ranges::generate(times, [&] { return in_step(count); });
     std::sort(times.begin(), times.end());
     rows_.push_back({test, bytes, times.front(), times[times.size() / 2], has_rate});
   }
