@@ -55,7 +55,7 @@ dangling="$(find "$root" -xtype l)"
 
 echo "== each package has a synopsis of its own"
 for deb in "$work"/build/*.deb; do
-  dpkg-deb -f "$deb" Description | head -n 1
+  dpkg-deb -f "$deb" Description | sed -n 1p  # reads all: head would end dpkg-deb by SIGPIPE
 done >"$work/synopses"
 [[ -z "$(sort "$work/synopses" | uniq -d)" && -z "$(awk 'length > 80' "$work/synopses")" ]] || die "the synopses: $(<"$work/synopses")"
 unit="$root/usr/lib/systemd/system/gba-fake-device.service"
