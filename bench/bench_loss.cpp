@@ -98,7 +98,7 @@ class Log {
     long long when = 0, length = 0;
   };
 
-  /// The largest value of a long barrier; 0 if there is none.
+  /// The largest value of a long barrier; 0 without long barriers.
   template <typename Value>
   [[nodiscard]] long long most(Value value_of) const {
     long long most = 0;

@@ -145,7 +145,7 @@ struct Series {
   [[nodiscard]] std::vector<Point> usable() const;
 };
 
-/// The series of that name, which is added if there is none.
+/// The series of that name. Adds an empty one if no series has it.
 Series& series_named(std::vector<Series>& all, const std::string& name);
 
 /// Measures points until there are enough: `raw` before and after `measure`, which fills in the figure and, if it is

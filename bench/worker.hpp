@@ -93,7 +93,7 @@ class Part {
   Part(const char* name, ItemsOf items) : name_(name), items_(items) { all().push_back(this); }
   Part(const char* name, Run run) : name_(name), run_(run) { all().push_back(this); }
 
-  /// Throws std::runtime_error if there is none of that name.
+  /// Throws std::runtime_error if no part has that name.
   static const Part& named(const std::string& name);
   void measure(const char* file, int number, const Arguments& arguments) const;
 

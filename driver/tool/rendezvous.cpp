@@ -57,7 +57,7 @@ Result<Addresses> resolve(const Address& address, int flags) {
   return Addresses(list);
 }
 
-/// Of an Error of wire/.
+/// The same for an Error that a function of wire/ returned.
 Failure network_failure(const base::Error& error) {
   return network_failure(-static_cast<int>(error.code), std::generic_category().message(static_cast<int>(error.code)));
 }

@@ -58,7 +58,7 @@ class QueuedWork : public c10d::Work, public QueuedCall {
   void end(const std::string& error) override;
   void keep() override;
   void let_go() override;
-  /// Of these torch makes a copy.
+  /// What to hand to torch, which copies it: nothing while no profiler looks.
   static const std::vector<at::Tensor>& seen_by_profilers(const std::vector<at::Tensor>& inputs) {
     static const std::vector<at::Tensor> none;
     return at::hasCallbacks() ? inputs : none;

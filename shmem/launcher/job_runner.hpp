@@ -76,7 +76,7 @@ class JobRunner {
   virtual std::size_t processes() = 0;
   virtual Process& process(std::size_t index) = 0;
 
-  // Of run(), in this order.
+  // run() calls these in this order.
   virtual void start_processes() = 0;
   /// What else to wait for, and what has come of it.
   virtual std::array<pollfd, 2> inputs() { return {pollfd{-1, 0, 0}, pollfd{-1, 0, 0}}; }
@@ -92,7 +92,7 @@ class JobRunner {
   virtual void stop_with_terminal() {}
   virtual void exec_failed(const ExecFailure& failure) = 0;
   virtual void process_ended(std::size_t index, int wait_status) = 0;
-  /// A child that is none of the processes.
+  /// A child has ended that is not one of the processes.
   virtual void other_ended(pid_t /*pid*/, int /*wait_status*/) {}
   virtual void time_is_over() = 0;
   /// For a terminal: what the job waits for `passed` after its start; "": nothing.
