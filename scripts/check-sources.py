@@ -20,7 +20,7 @@ LAYERS = [
     ["ascend"],
     ["kv/api"],
     ["kv/planner"],
-    ["kv/service"],
+    ["kv/exchange"],
     ["kv/operator"],
     ["shmem/api"],
     ["shmem/group"],
@@ -60,7 +60,7 @@ FORBIDDEN = {
     "openmpi": ["shmem", "driver"],
     "python": ["shmem", "driver"],
     "tools/kv_shuffle": ["shmem", "kv/operator", "kv/planner", "driver"],
-    "tools/kv_exchange": ["shmem", "shmem/memory", "kv/service", "driver"],
+    "tools/kv_exchange": ["shmem", "shmem/memory", "kv/exchange", "driver"],
 }
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -20,7 +20,7 @@
 namespace wire {
 
 /// Each protocol has numbers of its own, so that none takes another one's frames: a job's server 1 to 21
-/// (shmem/bootstrap/uid_protocol.hpp), exchanges from 64 (kv/service/link_frames.hpp).
+/// (shmem/bootstrap/uid_protocol.hpp), exchanges from 64 (kv/exchange/link_frames.hpp).
 enum class FrameType : std::uint16_t {};
 
 constexpr std::uint32_t kFrameMagic = 0x31554853;  // "SHU1"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of shmemx_exchange.h.
-#include "kv/service/exchange.hpp"
+#include "kv/exchange/exchange.hpp"
 
 #include <algorithm>
 #include <cstring>

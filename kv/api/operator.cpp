@@ -11,8 +11,8 @@
 #include "kv/api/operator_metrics.hpp"
 #include "kv/api/plan.hpp"
 #include "kv/api/team.hpp"
+#include "kv/exchange/metrics_server.hpp"
 #include "kv/operator/operator.hpp"
-#include "kv/service/metrics_server.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/stream.hpp"
 

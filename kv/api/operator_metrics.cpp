@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kv/service/metrics_page.hpp"
+#include "kv/exchange/metrics_page.hpp"
 
 namespace shmem::api {
 

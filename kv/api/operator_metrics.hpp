@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kv/service/metrics.hpp"
+#include "kv/exchange/metrics.hpp"
 #include "shmem/result.hpp"
 #include "shmemx_kv.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "kv/service/directory_reader.hpp"
+#include "kv/exchange/directory_reader.hpp"
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/script.hpp"
 #include "tests/fuzz/targets.hpp"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/memfd.hpp"
-#include "kv/service/directory_writer.hpp"
-#include "kv/service/link_frames.hpp"
-#include "kv/service/remote_peer.hpp"
-#include "kv/service/remote_readers.hpp"
+#include "kv/exchange/directory_writer.hpp"
+#include "kv/exchange/link_frames.hpp"
+#include "kv/exchange/remote_peer.hpp"
+#include "kv/exchange/remote_readers.hpp"
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/script.hpp"
 #include "tests/fuzz/targets.hpp"

@@ -313,7 +313,7 @@ active proctype device() {
 }
 #endif
 
-/* An exchange (kv/service): the owner of a block makes its entry invalid by an odd epoch and valid by the next even one.
+/* An exchange (kv/exchange): the owner of a block makes its entry invalid by an odd epoch and valid by the next even one.
  * Epoch 2 is published over what was withdrawn as epoch 0, with another entry and other bytes. */
 #define EPOCH 0
 #define FIELDS 1

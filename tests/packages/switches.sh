@@ -30,7 +30,7 @@ switches=(SHMEM_UCX SHMEM_PMIX SHMEM_METRICS SHMEM_MPI GBA_OPENMPI SHMEM_PYTHON_
 declare -A package=([SHMEM_UCX]=libucx-dev [SHMEM_PMIX]=libpmix-dev [SHMEM_METRICS]=libmicrohttpd-dev [SHMEM_MPI]=libopenmpi-dev [GBA_OPENMPI]=libopenmpi-dev
   [SHMEM_PYTHON_MODULE]=python3-numpy [GBA_TESTS]=libgtest-dev)
 declare -A source_of=([SHMEM_UCX]=shmem/net/ucx/network.cpp [SHMEM_PMIX]=shmem/bootstrap/pmix_client.cpp
-  [SHMEM_METRICS]=kv/service/metrics_server.cpp
+  [SHMEM_METRICS]=kv/exchange/metrics_server.cpp
   [SHMEM_MPI]=shmem/bootstrap/mpi/plugin.cpp [GBA_OPENMPI]=openmpi/coll/coll_gba_module.c
   [SHMEM_PYTHON_MODULE]=python/core/module.cpp [GBA_TESTS]=tests/unit/)
 

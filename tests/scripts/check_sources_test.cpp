@@ -92,14 +92,14 @@ TEST(CheckSources, KeepsWireBelowItsUsersAndAwayFromTheDriver) {
   tree.write("base/fd.hpp", "");
   tree.write("driver/group.hpp", "");
   tree.write("wire/frames.hpp", "#include \"base/fd.hpp\"\n");
-  tree.write("kv/service/links.hpp", "#include \"wire/frames.hpp\"\n");
+  tree.write("kv/exchange/links.hpp", "#include \"wire/frames.hpp\"\n");
   tree.write("driver/tool/link.hpp", "#include \"wire/frames.hpp\"\n");
   EXPECT_TRUE(tree.check().exit.clean()) << tree.check().output;
-  tree.write("wire/endpoint.hpp", "#include \"kv/service/links.hpp\"\n#include \"driver/group.hpp\"\n");
+  tree.write("wire/endpoint.hpp", "#include \"kv/exchange/links.hpp\"\n#include \"driver/group.hpp\"\n");
   tree.write("fake_device/server.hpp", "#include \"wire/frames.hpp\"\n");
   const auto outcome = tree.check();
   EXPECT_EQ(outcome.exit.code, 1);
-  EXPECT_THAT(outcome.output, HasSubstr("wire is not above kv/service"));
+  EXPECT_THAT(outcome.output, HasSubstr("wire is not above kv/exchange"));
   EXPECT_THAT(outcome.output, HasSubstr("wire knows nothing of driver"));
   EXPECT_THAT(outcome.output, HasSubstr("fake_device knows nothing of wire"));
 }

@@ -12,8 +12,8 @@
 #include <random>
 #include <string>
 
-#include "kv/service/directory_reader.hpp"
-#include "kv/service/directory_writer.hpp"
+#include "kv/exchange/directory_reader.hpp"
+#include "kv/exchange/directory_writer.hpp"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/memfd.hpp"
-#include "kv/service/channel.hpp"
-#include "kv/service/directory_writer.hpp"
-#include "kv/service/leases.hpp"
+#include "kv/exchange/channel.hpp"
+#include "kv/exchange/directory_writer.hpp"
+#include "kv/exchange/leases.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace exchange_test {

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <optional>
 
-#include "kv/service/links.hpp"
-#include "kv/service/remote_messages.hpp"
+#include "kv/exchange/links.hpp"
+#include "kv/exchange/remote_messages.hpp"
 #include "shmem/net/message_port.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many members there may be, and what a member keeps of others that have gone.
-#include "kv/service/members.hpp"
+#include "kv/exchange/members.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "base/memfd.hpp"
-#include "kv/service/directory_writer.hpp"
-#include "kv/service/links.hpp"
-#include "kv/service/transfers.hpp"
+#include "kv/exchange/directory_writer.hpp"
+#include "kv/exchange/links.hpp"
+#include "kv/exchange/transfers.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace exchange_test {

@@ -8,8 +8,8 @@
 #include <array>
 
 #include "base/memfd.hpp"
-#include "kv/service/leases.hpp"
-#include "kv/service/memory.hpp"
+#include "kv/exchange/leases.hpp"
+#include "kv/exchange/memory.hpp"
 
 namespace {
 

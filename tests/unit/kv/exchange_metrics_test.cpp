@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "kv/service/metrics.hpp"
+#include "kv/exchange/metrics.hpp"
 #include "tests/support/network.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 #include "tests/unit/kv/http_client.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kv/service/directory_layout.hpp"
+#include "kv/exchange/directory_layout.hpp"
 #include "tests/unit/kv/exchange_insider.hpp"
 
 namespace {

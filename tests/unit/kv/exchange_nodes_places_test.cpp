@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "kv/service/links.hpp"
-#include "kv/service/remote_messages.hpp"
+#include "kv/exchange/links.hpp"
+#include "kv/exchange/remote_messages.hpp"
 #include "shmem/config/log.hpp"
 #include "tests/support/relay.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <chrono>
 
-#include "kv/service/links.hpp"
-#include "kv/service/remote_messages.hpp"
+#include "kv/exchange/links.hpp"
+#include "kv/exchange/remote_messages.hpp"
 #include "shmem/net/message_port.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 #include "tests/unit/kv/frame_socket.hpp"

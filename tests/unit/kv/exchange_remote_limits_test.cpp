@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/memfd.hpp"
-#include "kv/service/directory_writer.hpp"
-#include "kv/service/remote_peer.hpp"
-#include "kv/service/remote_readers.hpp"
+#include "kv/exchange/directory_writer.hpp"
+#include "kv/exchange/remote_peer.hpp"
+#include "kv/exchange/remote_readers.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/fd.hpp"
-#include "kv/service/link_frames.hpp"
+#include "kv/exchange/link_frames.hpp"
 #include "wire/endpoint.hpp"
 #include "wire/frames.hpp"
 
