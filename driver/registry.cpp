@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/forks.hpp"
 #include "driver/discovery.hpp"
-#include "driver/forks.hpp"
 #include "driver/pci.hpp"
 
 namespace gba {
@@ -100,8 +100,8 @@ struct OfProcess {
 OfProcess& of_process() {
   static std::atomic<OfProcess*> current{nullptr};
   OfProcess* now = current.load(std::memory_order_acquire);
-  while (now == nullptr || now->fork != forks()) {
-    std::unique_ptr<OfProcess> fresh(new OfProcess{.fork = forks(), .registry = {}, .contexts = {}});
+  while (now == nullptr || now->fork != base::forks()) {
+    std::unique_ptr<OfProcess> fresh(new OfProcess{.fork = base::forks(), .registry = {}, .contexts = {}});
     if (current.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel)) {
       now = fresh.release();
     }

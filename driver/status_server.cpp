@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/forks.hpp"
 #include "base/memfd.hpp"
 #include "base/signals_blocked.hpp"
 #include "base/user.hpp"
 #include "driver/device.hpp"
-#include "driver/forks.hpp"
 #include "driver/group_status.hpp"
 #include "driver/status_socket.hpp"
 #include "driver/vfio_user_channel.hpp"
@@ -99,10 +99,10 @@ std::unique_ptr<StatusServer> StatusServer::start(Device& device, const std::str
 }
 
 StatusServer::StatusServer(Device& device, UniqueFd listener, UniqueFd wake)
-    : device_(device), fork_(forks()), listener_(std::move(listener)), wake_(std::move(wake)) {}
+    : device_(device), fork_(base::forks()), listener_(std::move(listener)), wake_(std::move(wake)) {}
 
 StatusServer::~StatusServer() {
-  if (thread_ == pthread_t{} || fork_ != forks()) {
+  if (thread_ == pthread_t{} || fork_ != base::forks()) {
     return;
   }
   ending_.store(true, std::memory_order_relaxed);

@@ -70,7 +70,7 @@ Port::~Port() {
 }
 
 std::unique_lock<std::mutex> Port::hold() {
-  return fork_ == forks() ? std::unique_lock(shared_->mutex) : std::unique_lock<std::mutex>();
+  return fork_ == base::forks() ? std::unique_lock(shared_->mutex) : std::unique_lock<std::mutex>();
 }
 
 OpenDevice Port::healthy() {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "driver/forks.hpp"
+#include "base/forks.hpp"
 #include "driver/result.hpp"
 #include "gba/barrier.h"
 
@@ -74,7 +74,7 @@ class Port {
  public:
   /// nullptr: the device that gba_open(NULL) finds.
   explicit Port(const char* path)
-      : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)), fork_(forks()) {}
+      : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)), fork_(base::forks()) {}
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
   ~Port();

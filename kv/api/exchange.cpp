@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "driver/forks.hpp"
+#include "base/forks.hpp"
 #include "kv/api/exchange_errors.hpp"
 #include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/config/config_file.hpp"
@@ -24,12 +24,12 @@ namespace api = shmem::api;
 
 struct shmemx_exchange_t {
   std::unique_ptr<Exchange> exchange;
-  unsigned fork = gba::forks();
+  unsigned fork = base::forks();
 };
 
 struct shmemx_exchange_transfer_t {
   TransferPointer transfer;
-  unsigned fork = gba::forks();
+  unsigned fork = base::forks();
 };
 
 namespace {
@@ -41,7 +41,7 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 /// of them may have had a mutex.
 template <typename Handle>
 bool is_inherited(const Handle& handle) {
-  return handle.fork != gba::forks();
+  return handle.fork != base::forks();
 }
 
 [[gnu::cold, gnu::noinline]] int refuse_child(const char* call) {

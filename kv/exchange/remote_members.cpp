@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "shmem/bootstrap/nodes.hpp"
+#include "base/kernel.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -21,9 +21,9 @@ std::span<const std::uint8_t> octets_of(const auto& bytes) {
 
 /// Equal for members that see each other as members of one node: Channel.
 std::uint64_t node_number(const std::string& host_id) {
-  const NodeIdentity node = node_identity(host_id);
-  std::string text(node.boot.data(), node.boot.size());
-  text += std::to_string(node.network) + "/" + std::to_string(::geteuid()) + "/" + host_id;
+  const auto boot = base::boot_id();
+  std::string text(boot.data(), boot.size());
+  text += std::to_string(base::network_namespace()) + "/" + std::to_string(::geteuid()) + "/" + host_id;
   const Proof digest = wire::sign({}, "libshmem: a node of an exchange", octets_of(text));
   std::uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);

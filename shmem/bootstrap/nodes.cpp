@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/nodes.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netpacket/packet.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -21,8 +19,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/fd.hpp"
 #include "base/fnv.hpp"
+#include "base/kernel.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/cores/processors.hpp"
@@ -148,14 +146,8 @@ NodeIdentity node_identity(const std::string& given) {
   const std::string machine = ::uname(&system) == 0 ? system.machine : "";
   fmt::format("{} ({})", kVersion, machine).copy(identity.library.data(), identity.library.size() - 1);
   given.copy(identity.given.data(), identity.given.size() - 1);
-  const base::UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  if (boot && ::read(boot.get(), identity.boot.data(), identity.boot.size() - 1) < 0) {
-    identity.boot = {};
-  }
-  struct stat network {};
-  if (::stat("/proc/self/ns/net", &network) == 0) {
-    identity.network = network.st_ino;
-  }
+  identity.boot = base::boot_id();
+  identity.network = base::network_namespace();
   ::gethostname(identity.host.data(), identity.host.size() - 1);
   identity.hardware = hardware_address();
   if (const auto cpus = own_cpus()) {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/forks.hpp"
+#include "base/forks.hpp"
 
 #include <pthread.h>
 
 #include <atomic>
 
-namespace gba {
+namespace base {
 namespace {
 
 constinit std::atomic<unsigned> fork_count{0};
 
-void in_child() {
+void count_fork() {
   fork_count.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
 
 unsigned forks() {
-  [[maybe_unused]] static const int installed = ::pthread_atfork(nullptr, nullptr, in_child);
+  [[maybe_unused]] static const int installed = ::pthread_atfork(nullptr, nullptr, count_fork);
   return fork_count.load(std::memory_order_relaxed);
 }
 
-}  // namespace gba
+}  // namespace base
