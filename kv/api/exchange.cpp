@@ -11,8 +11,8 @@
 
 #include "base/forks.hpp"
 #include "kv/api/exchange_errors.hpp"
-#include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/config/config_file.hpp"
+#include "wire/interfaces.hpp"
 
 using shmem::Result;
 using shmem::api::refuse_exchange;
@@ -96,19 +96,19 @@ Result<wire::Endpoint> listening_place(const char* listen, const shmem::Options&
   if (listen != nullptr) {
     return endpoint_from(listen);
   }
-  const auto interfaces = shmem::interface_addresses();
+  const auto interfaces = wire::interface_addresses();
   if (!interfaces) {
     return interfaces.error();
   }
-  std::optional<shmem::InterfaceChoice> choice;
+  std::optional<wire::InterfaceChoice> choice;
   if (!options.uid_sock_ifname.empty()) {
-    auto given = shmem::parse_interface(options.uid_sock_ifname);
+    auto given = wire::parse_interface(options.uid_sock_ifname);
     if (!given) {
       return given.error();
     }
     choice = *given;
   }
-  return shmem::choose_address(*interfaces, choice);
+  return wire::choose_address(*interfaces, choice);
 }
 
 Result<NetworkSettings> network_from(const shmemx_exchange_network_t& given) {

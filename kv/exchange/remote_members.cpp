@@ -59,7 +59,7 @@ bool is_request(RemoteKind kind) {
 Result<std::unique_ptr<RemoteMembers>> RemoteMembers::open(DirectoryReader directory, const RemoteSettings& settings,
                                                            Counters& counters) {
   std::unique_ptr<RemoteMembers> members(new RemoteMembers(std::move(directory), settings, counters));
-  auto port = make_message_port(members->port_handlers(), settings.rdma_only);
+  auto port = wire::make_message_port(members->port_handlers(), settings.rdma_only);
   if (!port) {
     return port.error();
   }
@@ -116,7 +116,7 @@ LinkHandlers RemoteMembers::link_handlers() {
           .owner_left = [this](std::uint64_t session) { remove_owner(session); }};
 }
 
-PortHandlers RemoteMembers::port_handlers() {
+wire::PortHandlers RemoteMembers::port_handlers() {
   return {.receive = [this](auto head, auto body) { if_memory([&] { receive(head, body); }); },
           .connected = [this](std::uint64_t route) { if_memory([&] { welcome(route); }); },
           .lost = [this](std::uint64_t route, const std::string& /*why*/) { if_memory([&] { lose(route); }); },

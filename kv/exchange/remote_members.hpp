@@ -18,8 +18,8 @@
 #include "kv/exchange/links.hpp"
 #include "kv/exchange/remote_peer.hpp"
 #include "kv/exchange/remote_readers.hpp"
-#include "shmem/net/message_port.hpp"
 #include "shmem/result.hpp"
+#include "wire/message_port.hpp"
 
 namespace shmem::exchange {
 
@@ -77,7 +77,7 @@ class RemoteMembers {
  private:
   RemoteMembers(DirectoryReader directory, const RemoteSettings& settings, Counters& counters);
   [[nodiscard]] LinkHandlers link_handlers();
-  [[nodiscard]] PortHandlers port_handlers();
+  [[nodiscard]] wire::PortHandlers port_handlers();
   void receive(std::span<const std::byte> head, std::span<const std::byte> body);
   void welcome(std::uint64_t route);
   void lose(std::uint64_t route);

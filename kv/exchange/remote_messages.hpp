@@ -15,9 +15,14 @@
 #include <utility>
 
 #include "kv/exchange/key.hpp"
-#include "shmem/net/message_port.hpp"
+#include "wire/message_port.hpp"
 
 namespace shmem::exchange {
+
+using wire::kLongestBody;
+using wire::kMessageHeadBytes;
+using wire::MessagePort;
+using wire::PortMessage;
 
 static_assert(std::endian::native == std::endian::little, "messages between nodes are copied as they stand in memory");
 

@@ -56,25 +56,25 @@ Result<UidListener> listen_for(const UniqueId& id, std::string how) {
 
 /// Chooses among this host's interfaces.
 Result<UniqueId> choose(const UidSettings& settings, std::string& how) {
-  std::optional<InterfaceChoice> choice;
+  std::optional<wire::InterfaceChoice> choice;
   if (!settings.interface.empty()) {
-    auto parsed = parse_interface(settings.interface);
+    auto parsed = wire::parse_interface(settings.interface);
     if (!parsed) {
       return parsed.error();
     }
     choice = *parsed;
   }
-  const auto all = interface_addresses();
+  const auto all = wire::interface_addresses();
   if (!all) {
     return all.error();
   }
-  const auto place = choose_address(*all, choice);
+  const auto place = wire::choose_address(*all, choice);
   if (!place) {
     return place.error();
   }
   how = fmt::format("{} among this host's {}",
                     choice ? "SHMEM_UID_SOCK_IFNAME=" + settings.interface : "chosen automatically",
-                    interfaces_text(*all));
+                    wire::interfaces_text(*all));
   return UniqueId{{}, *place};
 }
 

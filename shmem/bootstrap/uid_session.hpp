@@ -9,12 +9,14 @@
 #include <string>
 
 #include "base/fd.hpp"
-#include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/result.hpp"
 #include "wire/endpoint.hpp"
+#include "wire/interfaces.hpp"
 
 namespace shmem {
+
+using wire::Endpoint;
 
 struct UniqueId {
   Secret secret{};

@@ -20,8 +20,8 @@ namespace {
 
 using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the target is about
 
-using shmem::kLongestBody;
-using shmem::PortMessage;
+using wire::kLongestBody;
+using wire::PortMessage;
 
 constexpr std::uint64_t kSession = 0x11;
 constexpr std::uint64_t kAnswers = 0x22;

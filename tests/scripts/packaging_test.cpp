@@ -46,7 +46,7 @@ TEST(Versions, AreThoseOfTheNewestChange) {
 /// The switches of optional parts, which take ON, OFF and AUTO.
 std::set<std::string> switches() {
   std::set<std::string> all;
-  for (const char* file : {"shmem/net/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "kv/CMakeLists.txt",
+  for (const char* file : {"wire/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "kv/CMakeLists.txt",
                            "openmpi/CMakeLists.txt", "python/CMakeLists.txt", "python/shmem_torch/CMakeLists.txt"}) {
     all.merge(test_support::all_of(text_of(file), R"(\bgba_switch\((\w+))"));
   }
@@ -91,7 +91,8 @@ constexpr std::array<Compiled, 6> kCompiled{{{"<CLI/", "CLI/*", "CLI11"},
 /// The includes of all sources that are installed, in angle brackets; the benchmarks are not.
 std::string includes() {
   std::string all;
-  for (const char* folder : {"ascend", "base", "bench", "driver", "fake_device", "kv", "python", "shmem", "tools"}) {
+  for (const char* folder :
+       {"ascend", "base", "bench", "driver", "fake_device", "kv", "python", "shmem", "tools", "wire"}) {
     for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / folder)) {
       const bool source = file.path().extension() == ".cpp" || file.path().extension() == ".hpp";
       if (source && !file.path().filename().string().starts_with("bench_")) {

@@ -8,12 +8,13 @@
 
 #include "shmem/net/network.hpp"
 #include "shmem/net/ucx/direct.hpp"
+#include "shmem/net/ucx/memory.hpp"
 #include "shmem/net/ucx/messages.hpp"
+#include "shmem/net/ucx/names.hpp"
 #include "shmem/net/ucx/peers.hpp"
 #include "shmem/net/ucx/requests.hpp"
 #include "shmem/net/ucx/server.hpp"
 #include "shmem/net/ucx/wait_policy.hpp"
-#include "shmem/net/ucx/worker.hpp"
 
 namespace shmem {
 

@@ -16,7 +16,7 @@
 
 #include "shmem/net/address_exchange.hpp"
 #include "shmem/net/network.hpp"
-#include "shmem/net/ucx/worker.hpp"
+#include "shmem/net/ucx/names.hpp"
 
 namespace shmem {
 

@@ -9,7 +9,7 @@
 
 #include "shmem/net/record_pool.hpp"
 #include "shmem/net/requests.hpp"
-#include "shmem/net/ucx/worker.hpp"
+#include "shmem/net/ucx/names.hpp"
 
 namespace shmem {
 

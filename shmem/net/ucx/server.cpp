@@ -7,15 +7,6 @@
 
 namespace shmem {
 
-void receive_by(const UcxWorker& worker, unsigned number, ucp_am_recv_callback_t callback, void* argument) {
-  ucp_am_handler_param_t handler{};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  handler.id = number;
-  handler.cb = callback;
-  handler.arg = argument;
-  worker.calls().worker_set_am_recv_handler(worker.worker(), &handler);
-}
-
 UcxServer::UcxServer(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, const NetworkSettings& settings,
                      std::uint64_t job)
     : send_queue_(send_queue),

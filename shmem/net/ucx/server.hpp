@@ -34,17 +34,4 @@ class UcxServer {
   RequestServer requests_;
 };
 
-/// True: the message has come whole. We send none in another way.
-inline bool is_whole(const ucp_am_recv_param_t& parameters) {
-  return (parameters.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-}
-
-/// UCX's arguments.
-inline std::span<const std::byte> bytes_of(const void* bytes, std::size_t length) {
-  return {static_cast<const std::byte*>(bytes), length};
-}
-
-/// UCX calls `callback` for messages with this id.
-void receive_by(const UcxWorker& worker, unsigned number, ucp_am_recv_callback_t callback, void* argument);
-
 }  // namespace shmem

@@ -12,13 +12,11 @@
 
 #include "kv/exchange/links.hpp"
 #include "kv/exchange/remote_messages.hpp"
-#include "shmem/net/message_port.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
+#include "wire/message_port.hpp"
 
 namespace exchange_test {
 
-using shmem::MessagePort;
-using shmem::PortMessage;
 using shmem::exchange::BodyWriter;
 using shmem::exchange::Counters;
 using shmem::exchange::LinkedOwner;
@@ -27,6 +25,8 @@ using shmem::exchange::Links;
 using shmem::exchange::LinkSelf;
 using shmem::exchange::RemoteHead;
 using wire::Endpoint;
+using wire::MessagePort;
+using wire::PortMessage;
 
 constexpr std::uint32_t kInsiderSlots = 8;
 
@@ -34,10 +34,10 @@ constexpr std::uint32_t kInsiderSlots = 8;
 class Insider {
  public:
   Insider(const std::string& exchange, std::uint64_t id, std::uint32_t slots = kInsiderSlots)
-      : port_(*shmem::make_message_port({.receive = [this](auto head, auto body) { take(head, body); },
-                                         .lost = [](std::uint64_t /*route*/, const std::string& /*why*/) {},
-                                         .turn = [] { return false; }},
-                                        false)),
+      : port_(*wire::make_message_port({.receive = [this](auto head, auto body) { take(head, body); },
+                                        .lost = [](std::uint64_t /*route*/, const std::string& /*why*/) {},
+                                        .turn = [] { return false; }},
+                                       false)),
         place_(*wire::parse_endpoint("127.0.0.1:0")) {
     LinkSelf self{.who = {.member = id,
                           .node = id,

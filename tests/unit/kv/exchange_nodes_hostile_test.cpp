@@ -26,10 +26,10 @@ using exchange_test::FrameSocket;
 using exchange_test::Insider;
 using exchange_test::kLong;
 using exchange_test::member_on_node;
-using shmem::PortMessage;
 using ::testing::HasSubstr;
 using wire::encode;
 using wire::Endpoint;
+using wire::PortMessage;
 using TestMember = exchange_test::Member;
 
 /// A request for it is answered by an error.
@@ -166,7 +166,7 @@ TEST_F(ExchangeNodesHostile, WithoutTheSecretNothingIsSaid) {
 
 TEST_F(ExchangeNodesHostile, AReaderThatMessagesDoNotReachIsNotWelcome) {
   make_pair(207);
-  auto port = *shmem::make_message_port(
+  auto port = *wire::make_message_port(
       {.receive = [](auto, auto) {}, .lost = [](std::uint64_t, const std::string&) {}, .turn = [] { return false; }},
       false);
   const auto address = port->address();

@@ -18,7 +18,6 @@ using exchange_test::exchange_name;
 using exchange_test::Insider;
 using exchange_test::kInsiderSlots;
 using exchange_test::member_on_node;
-using shmem::PortMessage;
 using shmem::exchange::BodyWriter;
 using shmem::exchange::FoundItem;
 using shmem::exchange::kMostSlots;
@@ -26,6 +25,7 @@ using shmem::exchange::PieceItem;
 using shmem::exchange::RemoteHead;
 using shmem::exchange::RemoteKind;
 using ::testing::HasSubstr;
+using wire::PortMessage;
 
 constexpr std::uint32_t kSeat = SHMEMX_EXCHANGE_MOST_MEMBERS;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;

@@ -7,9 +7,9 @@
 
 #include "kv/exchange/links.hpp"
 #include "kv/exchange/remote_messages.hpp"
-#include "shmem/net/message_port.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 #include "tests/unit/kv/frame_socket.hpp"
+#include "wire/message_port.hpp"
 
 namespace {
 
@@ -81,7 +81,7 @@ class ExchangeNodesVersions : public exchange_test::NodesTest {
     if (IsSkipped()) {
       return;
     }
-    auto port = shmem::make_message_port(
+    auto port = wire::make_message_port(
         {.receive = [](auto, auto) {}, .lost = [](std::uint64_t, const std::string&) {}, .turn = [] { return false; }},
         false);
     ASSERT_TRUE(port);
@@ -110,7 +110,7 @@ class ExchangeNodesVersions : public exchange_test::NodesTest {
     EXPECT_FALSE(other.was_linked());
   }
 
-  std::unique_ptr<shmem::MessagePort> port_;
+  std::unique_ptr<wire::MessagePort> port_;
   std::uint64_t version_ = 0;
 };
 

@@ -22,9 +22,9 @@
 namespace {
 
 using namespace shmem::exchange;  // NOLINT(google-build-using-namespace): what the test is about
-using shmem::PortMessage;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using wire::PortMessage;
 using Clock = RemotePeer::Clock;
 
 constexpr milliseconds kLimit{300};

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "shmem/bootstrap/interfaces.hpp"
 #include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
 #include "tests/unit/shmem/text_of.hpp"
+#include "wire/interfaces.hpp"
 
 namespace shmem {
 namespace {
@@ -20,6 +20,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::text_of;
+using wire::choose_address;
+using wire::InterfaceAddress;
+using wire::parse_interface;
 
 TEST(Endpoints, AreReadAndWritten) {
   EXPECT_EQ(wire::parse_endpoint("127.0.0.1:80").value().text(), "127.0.0.1:80");

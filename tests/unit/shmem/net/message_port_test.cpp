@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A port whose handlers find no memory: its thread goes on, and what they were told of they are told again.
-#include "shmem/net/message_port.hpp"
+#include "wire/message_port.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <new>
 #include <thread>
 
-namespace shmem {
+namespace wire {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -97,4 +97,4 @@ TEST(MessagePort, HandlersWithoutMemoryAreToldAgain) {
 }
 
 }  // namespace
-}  // namespace shmem
+}  // namespace wire

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "shmem/net/ucx/worker.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
+#include "wire/ucx/worker.hpp"
 
 namespace shmem {
 namespace {
@@ -20,6 +20,10 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using UcxWorkerTest = testing::NetworkTest;
+using wire::load_ucx;
+using wire::UcxCalls;
+using wire::UcxSleepers;
+using wire::UcxWorker;
 
 bool is_signalled(const UcxSleepers& sleepers) {
   pollfd event{sleepers.event(), POLLIN, 0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -9,10 +10,10 @@
 #include <vector>
 
 #include "base/helper_thread.hpp"
-#include "shmem/net/message_port.hpp"
-#include "shmem/net/ucx/worker.hpp"
+#include "wire/message_port.hpp"
+#include "wire/ucx/worker.hpp"
 
-namespace shmem {
+namespace wire {
 
 /// One thread alone calls UCX, so that no lock of this class is held while UCX calls back.
 class UcxMessagePort final : public MessagePort {
@@ -108,4 +109,4 @@ class UcxMessagePort final : public MessagePort {
   base::HelperThread thread_;  // last: it uses the others
 };
 
-}  // namespace shmem
+}  // namespace wire

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/net/ucx/worker.hpp"
+#include "wire/ucx/worker.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,7 @@
 #include "base/helper_thread.hpp"
 #include "base/signals_blocked.hpp"
 
-namespace shmem {
+namespace wire {
 
 namespace {
 
@@ -371,70 +372,13 @@ void UcxSleepers::signal() {
   }
 }
 
-UcxMemory::~UcxMemory() {
-  for (ucp_mem_h handle : handles_) {
-    if (handle != nullptr) {
-      worker_->calls().mem_unmap(worker_->context(), handle);
-    }
-  }
+void receive_by(const UcxWorker& worker, unsigned number, ucp_am_recv_callback_t callback, void* argument) {
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = number;
+  handler.cb = callback;
+  handler.arg = argument;
+  worker.calls().worker_set_am_recv_handler(worker.worker(), &handler);
 }
 
-Result<void> UcxMemory::add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments) {
-  worker_ = &worker;
-  for (std::size_t segment = 0; segment < segments.size(); ++segment) {
-    if (segments[segment].empty()) {
-      continue;
-    }
-    auto key = add_segment(segment, segments[segment]);
-    if (!key) {
-      return key.error();
-    }
-    keys_[segment] = *std::move(key);
-  }
-  return {};
-}
-
-Result<std::vector<std::byte>> UcxMemory::add(Segment segment, std::span<std::byte> memory) {
-  auto key = add_segment(static_cast<std::size_t>(segment), memory);
-  if (!key) {
-    remove(segment);
-  }
-  return key;
-}
-
-void UcxMemory::remove(Segment segment) {
-  ucp_mem_h& handle = handles_[static_cast<std::size_t>(segment)];
-  if (handle != nullptr) {
-    worker_->calls().mem_unmap(worker_->context(), std::exchange(handle, nullptr));
-  }
-}
-
-Result<std::vector<std::byte>> UcxMemory::add_segment(std::size_t segment, std::span<std::byte> memory) {
-  if (!worker_->one_sided()) {
-    return std::vector<std::byte>();
-  }
-  const UcxCalls& calls = worker_->calls();
-  ucp_mem_map_params_t parameters{};
-  parameters.field_mask =
-      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-  parameters.address = memory.data();
-  parameters.length = memory.size();
-  // A heap is sparse: if the adapter supports it, pages are allocated when they are used.
-  parameters.flags = UCP_MEM_MAP_NONBLOCK;
-  const std::string what = fmt::format("{} bytes of symmetric memory", memory.size());
-  if (const auto mapped = calls.mem_map(worker_->context(), &parameters, &handles_[segment]); mapped != UCS_OK) {
-    handles_[segment] = nullptr;
-    return ucx_failure(calls, mapped, what + " cannot be registered (is `ulimit -l` large enough?)");
-  }
-  void* key = nullptr;
-  std::size_t size = 0;
-  if (const auto packed = calls.rkey_pack(worker_->context(), handles_[segment], &key, &size); packed != UCS_OK) {
-    return ucx_failure(calls, packed, "the key of " + what + " cannot be packed");
-  }
-  const auto* bytes = static_cast<const std::byte*>(key);
-  std::vector<std::byte> packed(bytes, bytes + size);
-  calls.rkey_buffer_release(key);
-  return packed;
-}
-
-}  // namespace shmem
+}  // namespace wire

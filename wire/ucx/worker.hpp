@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's UCX worker, and the memory that other PEs reach through it.
+// This process's UCX worker.
 #pragma once
 
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <concepts>
@@ -20,10 +19,9 @@
 
 #include "base/fd.hpp"
 #include "base/private_fd.hpp"
-#include "shmem/net/network.hpp"
-#include "shmem/net/ucx/calls.hpp"
+#include "wire/ucx/calls.hpp"
 
-namespace shmem {
+namespace wire {
 
 /// Threads that sleep until another one has progressed what they wait for. Thread-safe.
 class UcxSleepers {
@@ -152,30 +150,17 @@ class UcxWorker {
 /// "what: what UCX says".
 Error ucx_failure(const UcxCalls& calls, ucs_status_t status, const std::string& what);
 
-/// This PE's segments. Without one-sided operations no key is needed, and nothing is registered.
-class UcxMemory {
- public:
-  UcxMemory() = default;
-  UcxMemory(const UcxMemory&) = delete;
-  UcxMemory& operator=(const UcxMemory&) = delete;
-  ~UcxMemory();
+/// UCX's arguments of a callback.
+inline std::span<const std::byte> bytes_of(const void* bytes, std::size_t length) {
+  return {static_cast<const std::byte*>(bytes), length};
+}
 
-  /// Once, those from the start to the end. The worker outlives this.
-  Result<void> add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments);
-  /// The key by which other PEs reach a segment from the start on; empty without a segment.
-  [[nodiscard]] const std::vector<std::byte>& key(std::size_t segment) const { return keys_[segment]; }
+/// True: the message has come whole. We send none in another way.
+inline bool is_whole(const ucp_am_recv_param_t& parameters) {
+  return (parameters.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+}
 
-  // Those that come and go, by one thread at a time. After the call above.
-  /// The segment's key.
-  Result<std::vector<std::byte>> add(Segment segment, std::span<std::byte> memory);
-  void remove(Segment segment);
+/// UCX calls `callback` for messages with this id.
+void receive_by(const UcxWorker& worker, unsigned number, ucp_am_recv_callback_t callback, void* argument);
 
- private:
-  Result<std::vector<std::byte>> add_segment(std::size_t segment, std::span<std::byte> memory);
-
-  const UcxWorker* worker_ = nullptr;
-  std::array<ucp_mem_h, kMostSegments> handles_{};
-  std::array<std::vector<std::byte>, kSegments> keys_;
-};
-
-}  // namespace shmem
+}  // namespace wire

@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "shmem/result.hpp"
+#include "base/result.hpp"
 
-namespace shmem {
+namespace wire {
+
+using base::Result;
 
 /// The longest body: over TCP, UCX 1.13 sends up to 64 KiB, headers included, as one frame.
 constexpr std::size_t kLongestBody = std::size_t{60} << 10;
@@ -67,8 +69,8 @@ class MessagePort {
   virtual void send(std::uint64_t route, PortMessage message) = 0;
 };
 
-/// Fails if libshmem was built without UCX, or the library is missing. `rdma_only`: SHMEM_NETWORK_REQUIRE=rdma.
+/// Fails if this library was built without UCX, or the library is missing. `rdma_only`: SHMEM_NETWORK_REQUIRE=rdma.
 Result<std::unique_ptr<MessagePort>> make_message_port(PortHandlers handlers, bool rdma_only,
                                                        const std::string& library = "libucp.so.0");
 
-}  // namespace shmem
+}  // namespace wire

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/net/ucx/message_port.hpp"
+#include "wire/ucx/message_port.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "shmem/net/ucx/server.hpp"
-
-namespace shmem {
+namespace wire {
 
 namespace {
 
@@ -394,4 +392,4 @@ Result<std::unique_ptr<MessagePort>> make_message_port(PortHandlers handlers, bo
   return std::unique_ptr<MessagePort>(std::move(port));
 }
 
-}  // namespace shmem
+}  // namespace wire

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/net/ucx/calls.hpp"
+#include "wire/ucx/calls.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "base/signals_blocked.hpp"
 
-namespace shmem {
+namespace wire {
 
 namespace {
 
@@ -133,4 +133,4 @@ std::string ucx_version(const UcxCalls& calls) {
   return fmt::format("{}.{}.{}", major, minor, release);
 }
 
-}  // namespace shmem
+}  // namespace wire

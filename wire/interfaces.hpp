@@ -8,12 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "shmem/result.hpp"
+#include "base/result.hpp"
 #include "wire/endpoint.hpp"
 
-namespace shmem {
-
-using wire::Endpoint;
+namespace wire {
 
 /// The value of SHMEM_UID_SOCK_IFNAME: an interface, and AF_INET, AF_INET6 or AF_UNSPEC.
 struct InterfaceChoice {
@@ -39,4 +37,4 @@ std::string interfaces_text(const std::vector<InterfaceAddress>& all);
 /// one host. IPv4 before IPv6, never link-local. The Error names all candidates and the variable to set.
 Result<Endpoint> choose_address(const std::vector<InterfaceAddress>& all, const std::optional<InterfaceChoice>& choice);
 
-}  // namespace shmem
+}  // namespace wire

@@ -6,9 +6,13 @@
 
 #include <string>
 
-#include "shmem/result.hpp"
+#include "base/result.hpp"
 
-namespace shmem {
+namespace wire {
+
+using base::Error;
+using base::fail;
+using base::Result;
 
 // What libshmem calls: of libucp, and of libucs, which libucp loads.
 #define SHMEM_UCX_CALLS(CALL)           \
@@ -63,4 +67,4 @@ Result<UcxCalls> load_ucx(const std::string& library);
 /// "1.13.1"
 std::string ucx_version(const UcxCalls& calls);
 
-}  // namespace shmem
+}  // namespace wire

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/bootstrap/interfaces.hpp"
+#include "wire/interfaces.hpp"
 
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <string_view>
 
-namespace shmem {
+namespace wire {
 
 namespace {
 
@@ -115,4 +115,4 @@ Result<Endpoint> choose_address(const std::vector<InterfaceAddress>& all,
   return best->address;
 }
 
-}  // namespace shmem
+}  // namespace wire
