@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/size_text.hpp"
 #include "shmem/api/peer.hpp"
+#include "shmem/config/error_text.hpp"
 #include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
 
@@ -12,25 +13,6 @@
 
 namespace shmem::api {
 namespace {
-
-/// exit() destroys those of its thread before it calls handlers, which may use the library.
-constinit thread_local bool error_text_is_gone = false;
-struct ErrorText {
-  ErrorText() = default;
-  ErrorText(const ErrorText&) = delete;
-  ErrorText& operator=(const ErrorText&) = delete;
-  ~ErrorText() { error_text_is_gone = true; }
-  std::string text;
-};
-
-/// nullptr at the end of the thread.
-std::string* error_text() {
-  if (error_text_is_gone) {
-    return nullptr;
-  }
-  static thread_local ErrorText text;
-  return &text.text;
-}
 
 /// The errno of the thread's first failed call without a result since it last took one; 0: none.
 int& recorded_code() {
@@ -89,10 +71,7 @@ void refuse_before_start(const char* call) {
 }
 
 int report(const Error& error) {
-  if (std::string* text = error_text(); text != nullptr) {
-    *text = error.text;
-  }
-  return -static_cast<int>(error.code);
+  return keep_error(error);
 }
 
 int report_loudly(const Error& error) {
@@ -257,8 +236,7 @@ Team& valid_team(Runtime& runtime, const char* call, shmem_team_t team) {
 extern "C" {
 
 const char* shmemx_error_text() noexcept {
-  const std::string* text = shmem::api::error_text();
-  return text != nullptr ? text->c_str() : "";
+  return shmem::kept_error_text();
 }
 
 int shmemx_take_error() noexcept {

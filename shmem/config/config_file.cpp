@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/regular_file.hpp"
+#include "shmem/config/process_state.hpp"
 
 namespace shmem {
 namespace {
@@ -166,21 +167,20 @@ Result<ConfigValues> process_config() {
 namespace {
 
 /// The secret of the PEs of a job, from oshrun or the user: programs that a PE starts do not inherit it, and it is not
-/// in /proc/PID/environ. Kept for the next start of the library. A process that is no PE leaves it: its children may be
-/// members of an exchange, as it may be.
+/// in /proc/PID/environ. Kept for the next start of the library, and for the exchanges of a PE. A process that is no PE
+/// leaves it: its children may be members of an exchange, as it may be.
 void take_job_secret(Options& options) {
   constexpr const char* kVariable = "SHMEM_UID_SECRET";
-  static std::mutex mutex;
-  static std::string kept;
-  const std::lock_guard lock(mutex);
+  ProcessState& state = *kvexchange_process_state_1();
+  const std::lock_guard lock(state.secret_mutex);
   // As everywhere in the library, the program does not change its environment in another thread.
   if (char* const given = std::getenv(kVariable); given != nullptr && options.uid_rank) {
-    kept = given;
-    std::memset(given, 'x', kept.size());
+    state.job_secret = given;
+    std::memset(given, 'x', state.job_secret.size());
     ::unsetenv(kVariable);
   }
   if (options.uid_secret.empty()) {
-    options.uid_secret = kept;
+    options.uid_secret = state.job_secret;
   }
 }
 

@@ -2,28 +2,17 @@
 #include "shmem/config/log.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <string>
 
 #include "base/json_text.hpp"
 #include "shmem/config/build.hpp"
+#include "shmem/config/process_state.hpp"
 
 namespace shmem {
 
 namespace {
-
-/// Relaxed: neither of the two publishes other data.
-struct Destination {
-  std::atomic<LogHandler> handler{nullptr};
-  std::atomic<LogLevel> level{LogLevel::kDebug};
-};
-
-Destination& destination() {
-  static Destination where;
-  return where;
-}
 
 std::string format_text(const char* format, va_list arguments) {
   std::array<char, 512> room{};
@@ -43,14 +32,15 @@ std::string format_text(const char* format, va_list arguments) {
 }  // namespace
 
 void log(LogLevel level, const char* format, ...) {
-  if (level < destination().level.load(std::memory_order_relaxed)) {
+  const ProcessState& state = *kvexchange_process_state_1();
+  if (level < state.log_level.load(std::memory_order_relaxed)) {
     return;
   }
   va_list arguments;
   va_start(arguments, format);
   std::string text = format_text(format, arguments);
   va_end(arguments);
-  if (const LogHandler handler = destination().handler.load(std::memory_order_relaxed)) {
+  if (const LogHandler handler = state.log_handler.load(std::memory_order_relaxed)) {
     handler(static_cast<int>(level), text.c_str());
     return;
   }
@@ -69,15 +59,15 @@ void log_info(bool as_json, const InfoLine& line) {
 }
 
 void set_log_handler(LogHandler handler) {
-  destination().handler.store(handler, std::memory_order_relaxed);
+  kvexchange_process_state_1()->log_handler.store(handler, std::memory_order_relaxed);
 }
 
 bool has_log_handler() {
-  return destination().handler.load(std::memory_order_relaxed) != nullptr;
+  return kvexchange_process_state_1()->log_handler.load(std::memory_order_relaxed) != nullptr;
 }
 
 void set_log_level(LogLevel level) {
-  destination().level.store(level, std::memory_order_relaxed);
+  kvexchange_process_state_1()->log_level.store(level, std::memory_order_relaxed);
 }
 
 }  // namespace shmem
