@@ -174,7 +174,8 @@ set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, op
 # Debian's Open MPI has commands and headers of the same names: see SHMEM_OWN_FOLDERS. Its library is liboshmem.
 gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
   "Symmetric memory, one-sided communication and collective operations, with
- barriers in a switch if there is a Global Barrier Accelerator.")
+ barriers in a switch if there is a Global Barrier Accelerator. libkvexchange,
+ for programs that only share blocks by key.")
 gba_depends(libshmem ${libgba})
 gba_licences(${libshmem} BSD-2-Clause MIT bzip2-1.0.6)
 # Loaded when they are needed, by the soname: for jobs on several nodes, for mpirun and srun, and for metrics.
@@ -196,7 +197,8 @@ set(CPACK_RPM_LIBSHMEM-TOOLS_PACKAGE_OBSOLETES "")
 
 gba_package(libshmem-dev libshmem-dev libdevel "OpenSHMEM 1.6 for one node or several: headers and compiler wrappers"
   "For programs that are built with libshmem, by oshcc.libshmem and
- oshc++.libshmem, pkg-config shmem, or find_package(shmem).")
+ oshc++.libshmem, pkg-config shmem, or find_package(shmem); and with
+ libkvexchange.")
 gba_depends(libshmem-dev ${libshmem} libshmem-tools)
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_RECOMMENDS "gcc | c-compiler, g++ | c++-compiler")
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_SUGGESTS "libshmem-doc")

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks six rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
 
-Layers: a file includes files of its own folder and of lower layers, never of a higher one. docs/architecture.md
-describes the layers. Braces: every body of if, else, for and while has them. Lines: at most 120 characters, also where
-clang-format does not break lines, as in comments, and of the text of
-documents. Unit tests: a CMakeLists.txt names each file. Walks: a
-function that docs/architecture.md finds in a file is there. Exits with 1 and names each line or file that breaks a
-rule."""
+Layers: a file includes files of its own folder and of lower layers, never of a higher one, and the parts of
+libkvexchange only each other. docs/architecture.md describes the layers. Braces: every body of if, else, for and while
+has them. Lines: at most 120 characters, also where clang-format does not break lines, as in comments, and of the text
+of documents. Unit tests: a CMakeLists.txt names each file. Walks: a function that docs/architecture.md finds in a file
+is there. Exits with 1 and names each line or file that breaks a rule."""
 
 import pathlib
 import re
@@ -19,8 +18,8 @@ LAYERS = [
     ["python", "openmpi", "examples", "tools", "shmem/info"],
     ["ascend"],
     ["kv/api"],
-    ["kv/planner"],
     ["kv/exchange"],
+    ["kv/planner"],
     ["kv/operator"],
     ["shmem/api"],
     ["shmem/group"],
@@ -62,6 +61,22 @@ FORBIDDEN = {
     "tools/kv_shuffle": ["shmem", "kv/operator", "kv/planner", "driver"],
     "tools/kv_exchange": ["shmem", "shmem/memory", "kv/exchange", "driver"],
 }
+# The parts of libkvexchange include only each other: programs load it without libshmem. A name without a suffix stands
+# for the header and the source.
+EXCHANGE = [
+    "base/",
+    "wire/",
+    "kv/exchange/",
+    "kv/planner/",
+    "kv/operator/plan.hpp",
+    "shmem/config/",
+    "shmem/include/",
+    "shmem/result",
+    "shmem/memory/cached_copy",
+    "shmem/memory/copy",
+    "shmem/memory/memory_limit",
+    "shmem/memory/ordering",
+]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 STRING_OR_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
@@ -89,6 +104,12 @@ def target_of(tree, file, name):
     return None
 
 
+def is_in_exchange(file):
+    """Whether libkvexchange has it."""
+    names = [str(file), str(file.with_suffix(""))]
+    return any(names[0].startswith(part) if part.endswith("/") else part in names for part in EXCHANGE)
+
+
 def layer_problems(tree, file):
     layer = layer_of(file)
     if layer is None:
@@ -97,6 +118,8 @@ def layer_problems(tree, file):
     for name in INCLUDE.findall((tree / file).read_text()):
         target = target_of(tree, file, name)
         below = layer_of(target) if target else None
+        if target and is_in_exchange(file) and not is_in_exchange(target):
+            problems.append(f"{file} includes {name}: libkvexchange has no {target}")
         if below is None or below == layer:
             continue
         if RANK[below] <= RANK[layer]:

@@ -31,18 +31,18 @@ function(from_to variable from to)
   set(${variable} ${way} PARENT_SCOPE)
 endfunction()
 
-# The library. The plug-ins for MPI programs are loaded on request, from a folder where only libshmem looks.
-gba_install(TARGETS shmem EXPORT shmem-targets
+# The libraries. The plug-ins for MPI programs are loaded on request, from a folder where only libshmem looks.
+gba_install(TARGETS shmem kvexchange EXPORT shmem-targets
   LIBRARY DESTINATION ${libdir} COMPONENT libshmem NAMELINK_COMPONENT libshmem-dev
   INCLUDES DESTINATION ${includedir})
-# Where libshmem finds libgba: next to it, also if the tree has been moved; from its folder with other names; and where
+# Where libshmem finds libgba and libkvexchange: next to it, also if the tree has been moved; from its folder with other names; and where
 # it is installed, if it is linked by a name in any other folder. In /usr the last is where everything is looked for.
 # The same in the build tree: CMake would fill up a shorter one with colons, which mean the working folder.
 set(rpath_of_library "$ORIGIN;$ORIGIN/..")
 if(NOT SHMEM_OWN_FOLDERS)
   list(APPEND rpath_of_library ${CMAKE_INSTALL_FULL_LIBDIR})
 endif()
-set_target_properties(shmem PROPERTIES INSTALL_RPATH "${rpath_of_library}")
+set_target_properties(shmem kvexchange PROPERTIES INSTALL_RPATH "${rpath_of_library}")
 gba_install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libsma.so DESTINATION ${libdir} COMPONENT libshmem-dev)
 foreach(name sma oshmem)
   gba_install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libshmem/lib${name}.so DESTINATION ${libdir}/libshmem COMPONENT libshmem-dev)
@@ -121,7 +121,8 @@ set(SHMEM_PC_PREFIX "\${pcfiledir}/${to_prefix}")
 set(SHMEM_PC_LIBDIR "\${prefix}/${libdir}")
 set(SHMEM_PC_INCLUDEDIR "\${prefix}/${includedir}")
 configure_file(shmem.pc.in ${staged}/shmem.pc @ONLY)
-gba_install(FILES ${staged}/shmem.pc DESTINATION ${libdir}/pkgconfig COMPONENT libshmem-dev)
+configure_file(${PROJECT_SOURCE_DIR}/kv/exchange/kvexchange.pc.in ${staged}/kvexchange.pc @ONLY)
+gba_install(FILES ${staged}/shmem.pc ${staged}/kvexchange.pc DESTINATION ${libdir}/pkgconfig COMPONENT libshmem-dev)
 set(package_dir ${libdir}/cmake/shmem)
 configure_package_config_file(shmemConfig.cmake.in ${staged}/shmemConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${staged}/shmemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
@@ -134,8 +135,9 @@ set(SHMEM_PC_PREFIX ${PROJECT_BINARY_DIR})
 set(SHMEM_PC_LIBDIR ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(SHMEM_PC_INCLUDEDIR ${SHMEM_BUILD_INCLUDEDIR})
 configure_file(shmem.pc.in ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/pkgconfig/shmem.pc @ONLY)
+configure_file(${PROJECT_SOURCE_DIR}/kv/exchange/kvexchange.pc.in ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/pkgconfig/kvexchange.pc @ONLY)
 set(package_dir ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/cmake/shmem)
 configure_package_config_file(shmemConfig.cmake.in ${package_dir}/shmemConfig.cmake
   INSTALL_DESTINATION ${package_dir} INSTALL_PREFIX ${PROJECT_BINARY_DIR})
 write_basic_package_version_file(${package_dir}/shmemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-export(TARGETS shmem oshrun gba NAMESPACE shmem:: FILE ${package_dir}/shmemTargets.cmake)
+export(TARGETS shmem kvexchange oshrun gba NAMESPACE shmem:: FILE ${package_dir}/shmemTargets.cmake)

@@ -2,7 +2,8 @@
 /*
  * Exchanges: processes that start and end independently pull blocks (of a KV cache, for instance) from each other by
  * key. There is no launcher and no collective call, and shmem_init is not needed. All members of an exchange are
- * processes of one user on one node, and of other nodes if they call shmemx_exchange_connect.
+ * processes of one user on one node, and of other nodes if they call shmemx_exchange_connect. Link with -lkvexchange,
+ * which needs no libshmem, or with -lshmem.
  *
  * A member registers memory, fills blocks of it and publishes them: each gets an entry in the member's directory, which
  * the others map and read without the member's help. A reader finds the entry of a key and pulls the block: it copies

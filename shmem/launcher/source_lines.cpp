@@ -99,7 +99,8 @@ bool has_line(const Call& call) {
 
 /// In a library that each program has, of which its author knows nothing.
 bool is_in_system(const Call& call) {
-  constexpr std::array<std::string_view, 5> kSystem{"libc.", "libc-", "libstdc++.", "libgcc_s.", "libshmem."};
+  constexpr std::array<std::string_view, 6> kSystem{"libc.",     "libc-",          "libstdc++.",
+                                                    "libgcc_s.", "libkvexchange.", "libshmem."};
   const std::string module = base_name(call.module);
   return std::ranges::any_of(kSystem, [&module](std::string_view start) { return module.starts_with(start); });
 }

@@ -228,7 +228,7 @@ Result<void> check_untouched(const std::vector<GlobalRange>& ranges) {
 bool is_runtime(const std::string& path, const std::string& name) {
   constexpr std::array<std::string_view, 9> kSystem{
       "/lib/", "/lib32/", "/lib64/", "/libx32/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "linux-"};
-  constexpr std::array<std::string_view, 39> kRuntimes{
+  constexpr std::array<std::string_view, 40> kRuntimes{
       // Of the system and the compilers.
       "ld-", "libc.", "libm.", "libmvec.", "libpthread.", "libdl.", "librt.", "libutil.", "libresolv.", "libstdc++.",
       "libgcc_s.", "libc++", "libgomp.", "libomp.", "libatomic.", "libgfortran.", "libquadmath.", "libunwind.",
@@ -237,7 +237,8 @@ bool is_runtime(const std::string& path, const std::string& name) {
       // Sanitizers.
       "libasan.", "libtsan.", "libubsan.", "liblsan.", "libhwasan.", "libclang_rt.",
       // Our own, and those of other message-passing systems.
-      "libshmem", "libgba.", "libmpi", "libopen-", "libpmix.", "libucp.", "libucs.", "libuct.", "libucm."};
+      "libshmem", "libgba.", "libkvexchange.", "libmpi", "libopen-", "libpmix.", "libucp.", "libucs.", "libuct.",
+      "libucm."};
   const auto begins = [](const std::string& text) {
     return [&text](std::string_view start) { return text.compare(0, start.size(), start) == 0; };
   };

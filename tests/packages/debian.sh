@@ -73,6 +73,7 @@ libshmem="libshmem$(soname libshmem)"
 for package in "$libshmem" gba-tools libgba-dev; do
   [[ "$(depends "$package")" == *"$libgba (= "* ]] || die "$package depends on $(depends "$package")"
 done
+[[ "$(dpkg-deb -c "$work"/build/"$libshmem"_*.deb)" == *"/libkvexchange.so.${libshmem#libshmem} "* ]] || die "$libshmem has no libkvexchange"
 [[ "$(depends "$libshmem")" != *mpi* ]] || die "$libshmem depends on $(depends "$libshmem")"
 [[ "$(depends "$libshmem")" == *libsodium* ]] || die "$libshmem depends on $(depends "$libshmem")"
 for file in "$build"/lib/libshmem_bootstrap_*.so; do
@@ -84,7 +85,9 @@ done
 [[ "$(depends libshmem-dev)" == *"$libshmem (= "*"libshmem-tools (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
 for package in "$libgba" "$libshmem"; do
   [[ "$(dpkg-deb -f "$work"/build/"$package"_*.deb Breaks)" == "${package%[0-9]*}" ]] || die "$package does not replace ${package%[0-9]*}"
-  others="$(dpkg-deb -c "$work"/build/"$package"_*.deb | grep -v '/$' | grep -vE "/(${package%[0-9]*}\.so\.|doc/$package/)" || true)"
+  # libkvexchange has libshmem's number.
+  others="$(dpkg-deb -c "$work"/build/"$package"_*.deb | grep -v '/$' |
+    grep -vE "/(${package%[0-9]*}\.so\.|libkvexchange\.so\.${libshmem#libshmem}\>|doc/$package/)" || true)"
   [[ -z "$others" ]] || die "$package would conflict with that of another interface: $others"
 done
 # CPack adds one that calls ldconfig.
@@ -123,6 +126,8 @@ TEXT
 flags="$(PKG_CONFIG_PATH="$(echo "$root"/usr/lib/*/pkgconfig)" pkg-config --cflags --libs shmem)"
 # shellcheck disable=SC2086 # several words
 cc -o "$work/by_pc" "$work/hello.c" $flags
+PATH="$root/usr/lib/$(gcc -print-multiarch)/libshmem/bin:$PATH" PKG_CONFIG_PATH="$(echo "$root"/usr/lib/*/pkgconfig)" \
+  CMAKE_PREFIX_PATH="$root/usr" "$source/tests/packages/use_kvexchange.sh" "$work/kvexchange"
 
 components="$(echo "$root"/usr/lib/*/libgba/openmpi)"
 if [[ -d "$components" ]]; then

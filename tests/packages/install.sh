@@ -71,6 +71,8 @@ readelf -d "$libdir/libshmem.so" | grep -q "RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:$c
   { echo "libshmem.so has another RUNPATH: $(readelf -d "$libdir/libshmem.so" | grep RUNPATH)" && exit 1; }
 use_shmem="$source/tests/packages/use_shmem.sh"
 PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
+use_kvexchange="$source/tests/packages/use_kvexchange.sh"
+PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_kvexchange" "$work/installed_exchange"
 for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info shmem_perf kv_shuffle tune_barrier tune_collective; do
   [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
 done
@@ -142,6 +144,7 @@ with shmem_kv.Exchange("installed") as exchange:
 fi
 echo "== libshmem, in the build tree"
 PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_shmem" "$work/built"
+PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_kvexchange" "$work/built_exchange"
 if [[ -d "$libdir/libgba/openmpi" ]]; then
   echo "== with Open MPI"
   PATH="$moved/bin:$PATH" "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$libdir/libgba/openmpi"

@@ -104,6 +104,33 @@ TEST(CheckSources, KeepsWireBelowItsUsersAndAwayFromTheDriver) {
   EXPECT_THAT(outcome.output, HasSubstr("fake_device knows nothing of wire"));
 }
 
+TEST(CheckSources, KeepsLibkvexchangeAwayFromLibshmem) {
+  const SmallTree tree;
+  tree.write("base/fd.hpp", "");
+  tree.write("wire/frames.hpp", "");
+  tree.write("shmem/include/shmemx_exchange.h", "");
+  tree.write("shmem/memory/copy.hpp", "#include \"base/fd.hpp\"\n");
+  tree.write("shmem/memory/heap.hpp", "#include \"shmem/memory/copy.hpp\"\n");
+  tree.write("kv/planner/load_plan.hpp", "#include \"shmemx_exchange.h\"\n");
+  tree.write(
+      "kv/exchange/peer.hpp",
+      "#include \"wire/frames.hpp\"\n#include \"shmem/memory/copy.hpp\"\n#include \"kv/planner/load_plan.hpp\"\n");
+  tree.write("kv/api/operator.hpp", "#include \"kv/exchange/peer.hpp\"\n#include \"shmem/memory/heap.hpp\"\n");
+  EXPECT_TRUE(tree.check().exit.clean()) << tree.check().output;
+  // Each is below, but not a part of the library.
+  tree.write("shmem/runtime/runtime.hpp", "");
+  tree.write("kv/exchange/members.hpp", "#include \"shmem/runtime/runtime.hpp\"\n#include \"shmem/memory/heap.hpp\"\n");
+  tree.write("shmem/memory/copy.cpp", "#include \"shmem/memory/heap.hpp\"\n");
+  const auto outcome = tree.check();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("kv/exchange/members.hpp includes shmem/runtime/runtime.hpp: libkvexchange has no"));
+  EXPECT_THAT(outcome.output,
+              HasSubstr("kv/exchange/members.hpp includes shmem/memory/heap.hpp: libkvexchange has no"));
+  EXPECT_THAT(outcome.output, HasSubstr("shmem/memory/copy.cpp includes shmem/memory/heap.hpp: libkvexchange has no"));
+  EXPECT_THAT(outcome.output, HasSubstr("3 problems"));
+}
+
 TEST(CheckSources, RefusesAFolderThatIsNotALayer) {
   const SmallTree tree;
   tree.write("uapi/sub/a.h", "");

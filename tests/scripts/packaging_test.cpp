@@ -46,7 +46,7 @@ TEST(Versions, AreThoseOfTheNewestChange) {
 /// The switches of optional parts, which take ON, OFF and AUTO.
 std::set<std::string> switches() {
   std::set<std::string> all;
-  for (const char* file : {"wire/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "kv/CMakeLists.txt",
+  for (const char* file : {"wire/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "kv/exchange/CMakeLists.txt",
                            "openmpi/CMakeLists.txt", "python/CMakeLists.txt", "python/shmem_torch/CMakeLists.txt"}) {
     all.merge(test_support::all_of(text_of(file), R"(\bgba_switch\((\w+))"));
   }

@@ -94,6 +94,7 @@ TEST(IsRuntime, IsALibraryOfTheSystemOrOfAKnownRuntime) {
                                    {"/usr/lib/libfoo.so", "libfoo.so"},
                                    {"/opt/gcc/lib64/libstdc++.so.6", "libstdc++.so.6"},
                                    {"/home/me/build/lib/libshmem.so.1", "libshmem.so.1"},
+                                   {"/home/me/build/lib/libkvexchange.so.1", "libkvexchange.so.1"},
                                    {"/opt/openmpi/lib/libmpi.so.40", "libmpi.so.40"},
                                    {"/opt/conda/lib/libiomp5.so", "libiomp5.so"},
                                    {"/opt/conda/lib/libtbb.so.12", "libtbb.so.12"},

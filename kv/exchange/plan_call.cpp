@@ -7,11 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kv/api/exchange_errors.hpp"
+#include "kv/exchange/call_errors.hpp"
 #include "kv/planner/load_plan.hpp"
 #include "shmemx_exchange.h"
 
-namespace api = shmem::api;
 using shmem::Result;
 using shmem::kv::MemberLoad;
 using shmem::kv::MemberShare;
@@ -108,15 +107,15 @@ extern "C" int shmemx_exchange_plan(const shmemx_exchange_share_t* members, size
                                     shmemx_exchange_load_t* loads, size_t load_count, double tolerance,
                                     shmemx_exchange_move_t* moves, size_t capacity) noexcept try {
   if (members == nullptr || (loads == nullptr && load_count > 0) || (moves == nullptr && capacity > 0)) {
-    return api::refuse_exchange(__func__, "members, loads or moves is NULL");
+    return shmem::exchange::refuse(__func__, "members, loads or moves is NULL");
   }
   const auto given = LoadArguments::make({members, member_count}, {loads, load_count});
   if (!given) {
-    return api::refuse_exchange(__func__, given.error().text);
+    return shmem::exchange::refuse(__func__, given.error().text);
   }
   const auto plan = plan_loads(given->members(), given->loads(), tolerance);
   if (!plan) {
-    return api::refuse_exchange(__func__, plan.error().text);
+    return shmem::exchange::refuse(__func__, plan.error().text);
   }
   for (std::size_t i = 0; i < load_count; ++i) {
     loads[i].to = members[plan->owners[i]].member;
@@ -128,3 +127,5 @@ extern "C" int shmemx_exchange_plan(const shmemx_exchange_share_t* members, size
   return static_cast<int>(plan->moves.size());
 }
 SHMEM_EXCHANGE_CATCH
+
+SHMEM_EXCHANGE_SECOND_NAME(plan)
