@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel of pyproject.toml: CMake builds, and what it has built is laid out for a folder of Python packages.
 
-shmem_kv/lib has libshmem and libgba, with those that they need and that not every Linux has (as the policies of manylinux
-see it): libsodium. UCX stays the system's: it must fit its network. shmem_kv/bin has the programs. shmem_torch is part of
-the wheel if PyTorch and its headers are found; a build with isolation has none. CMAKE_ARGS has further arguments for
-CMake, such as -DSHMEM_TORCH=ON. GBA_WHEEL_FROM names a build folder whose files are taken as they are: scripts/wheel.sh.
+shmem_kv/lib has libshmem, libkvexchange and libgba, with those that they need and that not every Linux has (as the
+policies of manylinux see it): libsodium. UCX stays the system's: it must fit its network. shmem_kv/bin has the programs.
+shmem_torch is part of the wheel if PyTorch and its headers are found; a build with isolation has none. CMAKE_ARGS has
+further arguments for CMake, such as -DSHMEM_TORCH=ON. GBA_WHEEL_FROM names a build folder whose files are taken as they
+are: scripts/wheel.sh.
 """
 
 import os
@@ -28,6 +29,7 @@ TREE = pathlib.Path(__file__).resolve().parent
 BUILT = os.environ.get("GBA_WHEEL_FROM")
 FOLDER = pathlib.Path(BUILT).resolve() / "wheel" if BUILT else TREE / "build-wheel"  # setuptools' own "build" may be CMake's
 PROGRAMS = ("oshrun", "kv_exchange", "shmem_info")  # [project.scripts] has their commands
+LIBRARIES = ("libshmem", "libkvexchange", "libgba")
 MODULES = {"shmem_kv": "shmem_kv_core", "shmem_torch": "shmem_torch_core"}
 
 # What the policies of manylinux take for granted, and the first of them, by the release of glibc, for the versions of
@@ -42,7 +44,7 @@ def output_of(*command):
 
 def add_needed(folder):
     """Copies what the libraries need beside them, where their RUNPATH ($ORIGIN) finds it."""
-    for library in [*folder.glob("libshmem.so.*"), *folder.glob("libgba.so.*")]:
+    for library in [one for name in LIBRARIES for one in folder.glob(f"{name}.so.*")]:
         for name, path in re.findall(r"(\S+) => (\S+)", output_of("ldd", library)):
             if path == "not":
                 raise RuntimeError(f"{library} needs {name}, which is not found")
@@ -75,11 +77,11 @@ def lay_out(built, site):
     package = site / "shmem_kv"
     (package / "bin").mkdir()
     (package / "lib").mkdir()
-    runpaths = {file: "$ORIGIN/lib" for file in package.glob("_core*.so")}
+    runpaths = {file: "$ORIGIN/lib" for file in package.glob("_*core*.so")}
     runpaths |= {file: "$ORIGIN/../shmem_kv/lib" for file in site.glob("shmem_torch/_C*.so")}
     for name in PROGRAMS:
         runpaths[pathlib.Path(shutil.copy(built / "bin" / name, package / "bin"))] = "$ORIGIN/../lib"
-    libraries = [one for name in ("libshmem", "libgba") for one in (built / "lib").glob(f"{name}.so.?")]
+    libraries = [one for name in LIBRARIES for one in (built / "lib").glob(f"{name}.so.?")]
     for name in libraries:  # a wheel has no links: only the names that the modules ask for
         runpaths[pathlib.Path(shutil.copy(name, package / "lib"))] = "$ORIGIN"
     for file, runpath in runpaths.items():

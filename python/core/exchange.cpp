@@ -106,7 +106,7 @@ bool Transfer::wait(std::uint64_t timeout_ns) const {
       return false;
     }
     const std::uint64_t slice = std::min(left, kSlice);
-    attempt([&] { return shmemx_exchange_wait(handle_, slice); });
+    attempt_exchange([&] { return shmemx_exchange_wait(handle_, slice); });
     left -= slice;
     if (PyErr_CheckSignals() != 0) {
       throw py::error_already_set();
@@ -128,7 +128,7 @@ void Exchange::require_process() const {
 }
 
 Exchange::Exchange(const std::string& name, const shmemx_exchange_options_t& options) : owner_(::getpid()) {
-  const Outcome outcome = attempt([&] { return shmemx_exchange_open(name.c_str(), &options, &exchange_); });
+  const Outcome outcome = attempt_exchange([&] { return shmemx_exchange_open(name.c_str(), &options, &exchange_); });
   if (outcome.error < 0) {
     raise_exchange_error(outcome);
   }

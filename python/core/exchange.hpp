@@ -4,9 +4,11 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <shmemx.h>
 #include <shmemx_exchange.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -17,9 +19,20 @@
 #include <vector>
 
 #include "python/core/buffers.hpp"
-#include "python/core/library.hpp"
+#include "python/core/outcome.hpp"
 
 namespace shmem_kv {
+
+/// Makes a call that returns a number or a negative errno, without the GIL. `result`, if given, gets the number.
+template <typename Call>
+Outcome attempt_exchange(Call call, int* result = nullptr) {
+  const py::gil_scoped_release released;
+  const int returned = call();
+  if (result != nullptr) {
+    *result = returned;
+  }
+  return {std::min(returned, 0), returned < 0 ? shmemx_error_text() : ""};  // of this thread
+}
 
 /// Raises the class of shmem_kv._exchange_errors that an errno stands for.
 [[noreturn]] void raise_exchange_error(const Outcome& outcome);
@@ -160,7 +173,7 @@ std::pair<Outcome, int> Exchange::attempt_here(Call call) {
   require_process();
   int result = 0;
   bool closed = false;
-  Outcome outcome = attempt(
+  Outcome outcome = attempt_exchange(
       [&] {
         closed = closing_;
         if (closed) {
@@ -176,5 +189,8 @@ std::pair<Outcome, int> Exchange::attempt_here(Call call) {
   }
   return {std::move(outcome), result};
 }
+
+void bind_exchange(py::module_& module);
+void bind_load_plan(py::module_& module);
 
 }  // namespace shmem_kv

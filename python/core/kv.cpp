@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "python/core/exchange.hpp"
 #include "python/core/library.hpp"
 
 namespace {
@@ -94,52 +93,6 @@ class Plan {
 
   std::unique_ptr<shmemx_kv_plan_t, decltype(&shmemx_kv_plan_destroy)> plan_;
 };
-
-using Rows = py::array_t<std::uint64_t, py::array::c_style>;
-
-/// `members`: rows of {id, weight, room}; `loads`: rows of {member, load}. Returns the owner of each load, and moves:
-/// rows of {from, to, load, key}.
-std::pair<Rows, Rows> plan_loads(const Rows& members, const Rows& loads, const std::vector<py::tuple>& keys,
-                                 double tolerance) {
-  std::vector<shmemx_exchange_share_t> shares;
-  for (py::ssize_t i = 0; i < members.shape(0); ++i) {
-    shares.push_back({.member = members.at(i, 0),
-                      .room = members.at(i, 2),
-                      .weight = static_cast<std::uint32_t>(std::min<std::uint64_t>(members.at(i, 1), UINT32_MAX)),
-                      .reserved = 0});
-  }
-  std::vector<std::vector<shmemx_exchange_key_t>> names;
-  std::vector<shmemx_exchange_load_t> given;
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const auto row = static_cast<py::ssize_t>(i);
-    const auto& of_load = names.emplace_back(keys_of(keys[i]));
-    most += of_load.size();
-    given.push_back({.member = loads.at(row, 0),
-                     .load = loads.at(row, 1),
-                     .keys = of_load.data(),
-                     .count = of_load.size(),
-                     .to = 0});
-  }
-  shares.reserve(1);  // not null, also if there are none
-  std::vector<shmemx_exchange_move_t> moves(most);
-  int count = 0;
-  checked([&] {
-    count = shmemx_exchange_plan(shares.data(), shares.size(), given.data(), given.size(), tolerance, moves.data(),
-                                 moves.size());
-    return count;
-  });
-  Rows owners(static_cast<py::ssize_t>(given.size()));
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    owners.mutable_data()[i] = given[i].to;
-  }
-  Rows rows({static_cast<py::ssize_t>(count), py::ssize_t{4}});
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    const std::uint64_t row[] = {moves[i].from, moves[i].to, moves[i].load, moves[i].key};
-    std::copy(std::begin(row), std::end(row), rows.mutable_data(static_cast<py::ssize_t>(i), 0));
-  }
-  return {owners, rows};
-}
 
 /// An operator, and the objects that a started shuffle needs.
 class Operator : public Collective {
@@ -320,7 +273,6 @@ void shmem_kv::bind_kv(py::module_& module) {
       .def_property_readonly("digest", &Plan::digest)
       .def_static("moves", &Plan::moves)
       .def_static("placement", &Plan::placement);
-  module.def("plan_loads", &plan_loads);
   py::class_<shmemx_kv_cache_t>(module, "Cache").def(py::init(&cache_of));
   py::class_<Operator, std::shared_ptr<Operator>>(module, "Operator")
       .def(py::init(&Operator::create))

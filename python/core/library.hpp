@@ -16,19 +16,11 @@
 
 #include "python/core/kept_memory.hpp"
 #include "python/core/messages.hpp"
+#include "python/core/outcome.hpp"
 
 namespace shmem_kv {
 
 namespace py = pybind11;
-
-/// Raises the exception that an errno stands for.
-[[noreturn]] void raise(int error, const std::string& text);
-
-/// The outcome of a call of the library: 0, or a negative errno and its text.
-struct Outcome {
-  int error = 0;
-  std::string text{};
-};
 
 /// Makes a call that returns a number or a negative errno, or whose error the library records, without the GIL. The
 /// text of an error is not printed. `result`, if given, gets the number.
@@ -160,6 +152,5 @@ class Library {
 };
 
 void bind_kv(py::module_& module);
-void bind_exchange(py::module_& module);
 
 }  // namespace shmem_kv

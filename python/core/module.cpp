@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// shmem_kv._core: the base of the module's Python files. Not for users: names and arguments may change.
+// shmem_kv._core: jobs, symmetric memory and kv_shuffle for the module's Python files, by libshmem. Not for users:
+// names and arguments may change.
 #include <pybind11/stl.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "python/core/buffers.hpp"
-#include "python/core/dlpack.hpp"
 #include "python/core/library.hpp"
-#include "python/core/store.hpp"
 
 namespace {
 
@@ -137,9 +135,5 @@ PYBIND11_MODULE(_core, module) {
   HeldMessages::begin();
   bind_library(module);
   bind_blocks(module);
-  bind_buffers(module);
-  bind_dlpack(module);
   bind_kv(module);
-  bind_exchange(module);
-  bind_store(module);
 }

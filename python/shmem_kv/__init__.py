@@ -34,20 +34,17 @@ ends the process: after a failure :func:`finalize` (which then raises, too) ends
 
 from __future__ import annotations
 
-import os as _os
 import sys as _sys
+from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
-from types import TracebackType as _TracebackType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-if _find_spec(__name__ + "._core") is None:
+if _find_spec(__name__ + "._exchange_core") is None:
     raise ImportError(
         f"shmem_kv: {__path__[0]} has no part that is compiled for Python {_sys.version_info[0]}.{_sys.version_info[1]}: "
         "build it and set PYTHONPATH=build/lib/python, or install the wheel of scripts/wheel.sh (docs/python.md)"
     )
 
-from . import _core
-from ._arrays import Arena, empty, forget_registered, free, is_symmetric, register, unregister, zeros
-from ._cache import Cache
 from ._dlpack import Array, from_dlpack, to_torch
 from ._exchange import Block, Exchange, ExchangeStats, Found, Member, Region, RegionPart, Transfer
 from ._exchange_errors import (
@@ -69,12 +66,34 @@ from ._exchange_errors import (
     UnsupportedMemory,
     WrongSize,
 )
-from ._kv_shuffle import KVShuffle
 from ._load_plan import Load, LoadMove, LoadPlan, Share, plan_loads
-from ._operator import Operator, OperatorStats
-from ._plan import Placement, Plan, Sequence
 from ._store import Store, StoreStats, layout_of
 from ._version import __version__
+
+if _TYPE_CHECKING:
+    from ._arrays import Arena, empty, free, is_symmetric, register, unregister, zeros
+    from ._cache import Cache
+    from ._job import (
+        TEAM_SHARED,
+        TEAM_WORLD,
+        barrier,
+        barrier_all,
+        finalize,
+        init,
+        initialized,
+        is_replacement,
+        my_pe,
+        n_pes,
+        team_destroy,
+        team_failed,
+        team_grow,
+        team_shrink,
+        team_split_strided,
+        unique_id,
+    )
+    from ._kv_shuffle import KVShuffle
+    from ._operator import Operator, OperatorStats
+    from ._plan import Placement, Plan, Sequence
 
 __all__ = [
     "Arena",
@@ -146,148 +165,27 @@ __all__ = [
     "zeros",
 ]
 
-TEAM_WORLD = 0
-"""All PEs."""
-TEAM_SHARED = 1
-"""The PEs that share memory with this one."""
+# What loads libshmem, at its first use: a process that only shares blocks needs libkvexchange alone.
+_OF_JOBS = {
+    "_arrays": ("Arena", "empty", "free", "is_symmetric", "register", "unregister", "zeros"),
+    "_cache": ("Cache",),
+    "_kv_shuffle": ("KVShuffle",),
+    "_operator": ("Operator", "OperatorStats"),
+    "_plan": ("Placement", "Plan", "Sequence"),
+    "_job": (
+        *("TEAM_SHARED", "TEAM_WORLD", "barrier", "barrier_all", "finalize", "init", "initialized", "is_replacement"),
+        *("my_pe", "n_pes", "team_destroy", "team_failed", "team_grow", "team_shrink", "team_split_strided", "unique_id"),
+    ),
+}
 
 
-class _Job:
-    """The result of :func:`init`. As a context manager, it ends with :func:`finalize`."""
-
-    def __enter__(self) -> _Job:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: _TracebackType | None
-    ) -> None:
-        # After an exception the other PEs may not reach this point, so no collective call is possible. If the
-        # exception ends this process, the launcher ends the others.
-        if error is None and initialized():
-            finalize()
+def __getattr__(name: str) -> object:
+    for module, names in _OF_JOBS.items():
+        if name in names:
+            globals()[name] = value = getattr(_import_module("." + module, __name__), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def init(
-    heap_size: int = 0,
-    *,
-    unique_id: bytes | None = None,
-    my_pe: int | None = None,
-    n_pes: int | None = None,
-    survive: bool = False,
-) -> _Job:
-    """Makes this process a PE. Collective.
-
-    A launcher (oshrun, mpirun, srun) starts the PEs, or the application itself, which then passes a :func:`unique_id`,
-    the number of each PE and the number of PEs to all of them.
-
-    ``heap_size``: bytes of symmetric memory of each PE, the same on all; 0: the value of ``SHMEM_SYMMETRIC_SIZE``.
-    Memory is allocated at its first use. Use it as ``with init():``, or call :func:`finalize`; neither is required at
-    the end of a process. After :func:`finalize` it may be called again.
-
-    ``survive``, the same on all PEs: the job goes on when a PE dies, and :func:`team_shrink` makes a team of the others
-    (on one node, started by oshrun or with a :func:`unique_id`).
-
-    Global variables of the interpreter become symmetric only if the environment requests it
-    (``SHMEM_SYMMETRIC_GLOBALS``).
-    """
-    _os.environ.setdefault("SHMEM_SYMMETRIC_GLOBALS", "off")
-    if (unique_id is None) != (my_pe is None) or (unique_id is None) != (n_pes is None):
-        raise ValueError("init: unique_id, my_pe and n_pes go together")
-    _core.init(heap_size, unique_id or b"", my_pe or 0, n_pes or 0, survive)
-    return _Job()
-
-
-def unique_id() -> bytes:
-    """For a job without a launcher: called by one process, which will be PE 0, before :func:`init`.
-
-    The application sends the bytes to the other PEs (by a queue, a file, ``torch.distributed``), and keeps them secret:
-    a process that has them can join. This process listens for the others at the address in ``SHMEM_UID_SESSION_ID``
-    or ``SHMEM_UID_SOCK_IFNAME``.
-    """
-    return _core.unique_id()
-
-
-def finalize() -> None:
-    """Ends the library in this process. Collective.
-
-    Closes open operators. Arrays that are still referenced keep their contents, in memory that is no longer symmetric.
-    """
-    try:
-        _core.finalize()
-    finally:
-        forget_registered()
-
-
-def initialized() -> bool:
-    """Whether the library is running in this process."""
-    return _core.initialized()
-
-
-def my_pe(team: int = TEAM_WORLD) -> int:
-    """The number of this PE, 0 to ``n_pes() - 1``, in a team."""
-    return _core.my_pe(team)
-
-
-def n_pes(team: int = TEAM_WORLD) -> int:
-    """The number of PEs in a team."""
-    return _core.n_pes(team)
-
-
-def barrier(team: int) -> None:
-    """Waits until all PEs of the team have called it, and their stores are visible. Collective over the team."""
-    _core.barrier(team)
-
-
-def barrier_all() -> None:
-    """:func:`barrier` of all PEs."""
-    _core.barrier(TEAM_WORLD)
-
-
-def team_split_strided(parent: int, start: int, stride: int, size: int) -> int:
-    """A team of the PEs start, start + stride, ... of another team. Collective over ``parent``.
-
-    Returns -1 on PEs that are not in it.
-    """
-    return _core.team_split_strided(parent, start, stride, size)
-
-
-def team_shrink(team: int) -> int:
-    """A new team of the members of ``team`` that are left, the same on all of them, after ``init(survive=True)``.
-
-    Collective over the members that live: each calls it when a call on the team has raised ``ConnectionError``, or
-    ``TimeoutError`` because of a PE that hangs. A PE that does not call it within ``SHMEM_BARRIER_TIMEOUT`` (if that is
-    not set, ``SHMEM_BOOTSTRAP_TIMEOUT``) is left out, and gets an ``OSError`` with ``errno.ENOTRECOVERABLE``. The new
-    team of ``TEAM_WORLD`` stands for it in :func:`empty`, :func:`free`, ``Operator`` and :func:`finalize`. Operators of
-    the old team cannot be used: closing one frees its memory and raises ``ConnectionError``.
-    """
-    return _core.team_shrink(team)
-
-
-def team_grow(team: int, processes: int = 1) -> int:
-    """A new team of the members of ``team`` that are left, and of processes in the places of dead PEs, on one node.
-
-    ``oshrun --restart N`` starts such processes, also in the place of a PE that hangs, once :func:`team_shrink` has left
-    it out. ``team`` is what is left of ``TEAM_WORLD``. Collective over the members that live, and over the new
-    processes: these pass ``TEAM_WORLD``. The members wait until ``processes`` new ones have come, up to
-    ``SHMEM_BOOTSTRAP_TIMEOUT``; the new team has all that have come, and is what is left of ``TEAM_WORLD`` from then on.
-    In a new process :func:`is_replacement` is true, and its symmetric memory is zero.
-    """
-    return _core.team_grow(team, processes)
-
-
-def is_replacement() -> bool:
-    """Whether this process has taken the place of a PE that has died: :func:`team_grow` gives it a team."""
-    return _core.is_replacement()
-
-
-def team_failed(team: int) -> list[int]:
-    """The PEs that were left out when the team was shrunk; before that, those whose processes have ended.
-
-    They are numbers of ``TEAM_WORLD``. Not collective.
-    """
-    return _core.team_failed(team)
-
-
-def team_destroy(team: int) -> None:
-    """Ends a team made by :func:`team_split_strided` or :func:`team_shrink`. Collective over the team."""
-    _core.team_destroy(team)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

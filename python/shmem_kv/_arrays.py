@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _core
+from . import _core, _exchange_core
 from ._dlpack import EXTRA_TYPES, Array, ExtraType, as_bits, name_of_type
 
 
@@ -133,7 +133,7 @@ def block_of(array: Any) -> _core.Block | None:
     base = array
     while isinstance(base, (np.ndarray, Array)):
         base = base.base if isinstance(base, np.ndarray) else base._owner
-    if isinstance(base, _core.Imported):
+    if isinstance(base, _exchange_core.Imported):
         return _core.block_at(base.address)
     return base if isinstance(base, _core.Block) else None
 

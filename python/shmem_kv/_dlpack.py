@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _exchange_core
 
 if TYPE_CHECKING:
     import torch
@@ -60,10 +60,10 @@ class Array:
 
     def numpy(self) -> NDArray:
         """The same memory as unsigned whole numbers of the same size."""
-        return _core.view_array(self, self._address, self.shape, np.dtype(f"uint{8 * self.itemsize}"))
+        return _exchange_core.view_array(self, self._address, self.shape, np.dtype(f"uint{8 * self.itemsize}"))
 
     def __dlpack__(self, *, stream: object = None, **options: object) -> object:
-        return _core.export_array(self, self._address, self.shape, *EXTRA_TYPES[self.dtype])
+        return _exchange_core.export_array(self, self._address, self.shape, *EXTRA_TYPES[self.dtype])
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CPU, 0
@@ -94,7 +94,7 @@ def from_dlpack(array: Any) -> NDArray | Array:
     if taken.code not in _KINDS:
         raise ValueError(f"from_dlpack: DLPack's type {taken.code} of {taken.bits} bits has no name here")
     kind = _KINDS[taken.code]
-    return _core.view_array(taken, taken.address, shape, np.dtype(kind if kind == "bool" else f"{kind}{taken.bits}"))
+    return _exchange_core.view_array(taken, taken.address, shape, np.dtype(kind if kind == "bool" else f"{kind}{taken.bits}"))
 
 
 def to_torch(array: NDArray | Array) -> torch.Tensor:
@@ -127,15 +127,15 @@ def as_bits(array: Any) -> tuple[NDArray, str]:
     return array, str(array.dtype)
 
 
-def _take(array: Any) -> tuple[_core.Imported, str | None]:
+def _take(array: Any) -> tuple[_exchange_core.Imported, str | None]:
     """Another library's array, and the name of its type if NumPy does not have that."""
     try:
-        taken = _core.Imported(array.__dlpack__())
+        taken = _exchange_core.Imported(array.__dlpack__())
     except (BufferError, RuntimeError):
         # torch 2.6 exports no float8. Other reasons stay errors, for instance that the tensor needs a gradient.
         if not _is_tensor(array) or array.requires_grad or name_of_type(array.dtype) not in EXTRA_TYPES:
             raise
-        return _core.Imported(_as_integers(array).__dlpack__()), name_of_type(array.dtype)
+        return _exchange_core.Imported(_as_integers(array).__dlpack__()), name_of_type(array.dtype)
     names = {type_: name for name, type_ in EXTRA_TYPES.items()}
     return taken, names.get((taken.code, taken.bits))
 

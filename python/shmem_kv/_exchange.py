@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _exchange_core
 from ._dlpack import as_bits
 from ._exchange_errors import Canceled, ExchangeError, UnsupportedMemory, WrongSize, raise_first
 
@@ -104,7 +104,7 @@ class Region:
         self.nbytes = nbytes
         """Its size."""
         self._memory = memory
-        self.address: int = 0 if memory is None else int(_core.Buffers.of_objects([memory], False).addresses[0])
+        self.address: int = 0 if memory is None else int(_exchange_core.Buffers.of_objects([memory], False).addresses[0])
         """Where this process has it mapped; 0: the exchange does not know."""
 
     @property
@@ -143,7 +143,7 @@ class RegionPart(NamedTuple):
 class Found:
     """Blocks that :meth:`Exchange.find` has looked for, in the order of the keys."""
 
-    def __init__(self, keys: tuple[bytes, ...], made: _core.Found) -> None:
+    def __init__(self, keys: tuple[bytes, ...], made: _exchange_core.Found) -> None:
         self._keys = keys
         self._made = made
 
@@ -201,7 +201,7 @@ class Transfer:
     """A pull in the background. It keeps its destinations; if all references to it are dropped, a pull that has not
     begun is cancelled, and one that runs ends first."""
 
-    def __init__(self, made: _core.Transfer) -> None:
+    def __init__(self, made: _exchange_core.Transfer) -> None:
         self._made = made
 
     def test(self) -> bool:
@@ -266,7 +266,7 @@ class Exchange:
         """Of the exchange."""
         self.most_blocks: int = blocks or _MOST_BLOCKS
         """How many blocks it may publish at a time."""
-        self._made = _core.Exchange(
+        self._made = _exchange_core.Exchange(
             name,
             blocks,
             leases,
@@ -472,7 +472,7 @@ class Exchange:
             if block.region._exchange is not self:
                 raise ValueError("publish: the region is of another exchange")
             return block.region._number, block.offset, block.nbytes
-        buffers = _core.Buffers.of_objects([_bits("publish", block)], False)
+        buffers = _exchange_core.Buffers.of_objects([_bits("publish", block)], False)
         address, nbytes = int(buffers.addresses[0]), int(buffers.sizes[0])
         with self._lock:
             for region in self._regions:
@@ -513,14 +513,14 @@ def _found(call: str, found: Found) -> Found:
     return found
 
 
-def _buffers_for(found: Found, destinations: Any) -> _core.Buffers:
+def _buffers_for(found: Found, destinations: Any) -> _exchange_core.Buffers:
     _found("pull", found)
-    if isinstance(destinations, _core.Buffers):
+    if isinstance(destinations, _exchange_core.Buffers):
         buffers = destinations
     else:
         several = isinstance(destinations, (list, tuple))
         given = destinations if several else [destinations]
-        buffers = _core.Buffers.of_objects([_bits("pull", one) for one in given], True)
+        buffers = _exchange_core.Buffers.of_objects([_bits("pull", one) for one in given], True)
     if buffers.count != len(found):
         raise ValueError(f"pull: there are {len(found)} blocks, but {buffers.count} destinations")
     other = found._made.first_of_other_size(buffers)

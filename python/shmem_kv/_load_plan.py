@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _exchange_core
 from ._exchange import Key, _names
 
 _ANY = (1 << 63) - 1
@@ -78,7 +78,7 @@ def plan_loads(
     shares = [Share(*one) if isinstance(one, tuple) else Share(one) for one in members]
     given = [Load(*one) for one in loads]
     keys = [_names(one.keys)[0] for one in given]
-    owners, moves = _core.plan_loads(
+    owners, moves = _exchange_core.plan_loads(
         _rows([(one.member, one.weight, one.room) for one in shares], 3),
         _rows([(one.member, one.load) for one in given], 2),
         keys,

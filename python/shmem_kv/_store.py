@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _exchange_core
 from ._exchange import Exchange, Keys, _bits, _names, check_layout
 
 
@@ -40,7 +40,7 @@ class Store:
         """The member that serves the blocks."""
         self._region = exchange.allocate(nbytes)
         # In C++, so that no exception, of a signal handler for instance, comes between publishing a block and noting it.
-        self._made = _core.Store(exchange._made, self._region._number, self._region.address, nbytes, exchange.most_blocks)
+        self._made = _exchange_core.Store(exchange._made, self._region._number, self._region.address, nbytes, exchange.most_blocks)
 
     def put(self, keys: Keys, blocks: Any, layout: int = 0) -> NDArray[np.int32]:
         """Copies and publishes blocks: for each key a contiguous array, tensor or memoryview.
@@ -103,13 +103,13 @@ class Store:
         """The contents, and what it has done."""
         return StoreStats(*self._made.stats())
 
-    def _arguments(self, call: str, keys: Keys, blocks: Any, writable: bool) -> tuple[tuple[bytes, ...], _core.Buffers]:
+    def _arguments(self, call: str, keys: Keys, blocks: Any, writable: bool) -> tuple[tuple[bytes, ...], _exchange_core.Buffers]:
         names, single = _names(keys)
-        if isinstance(blocks, _core.Buffers):
+        if isinstance(blocks, _exchange_core.Buffers):
             buffers = blocks
         else:
             given = [blocks] if single else list(blocks)
-            buffers = _core.Buffers.of_objects([_bits(call, one) for one in given], writable)
+            buffers = _exchange_core.Buffers.of_objects([_bits(call, one) for one in given], writable)
         if buffers.count != len(names):
             raise ValueError(f"{call}: there are {len(names)} keys, but {buffers.count} blocks")
         return names, buffers
@@ -118,7 +118,7 @@ class Store:
         self,
         names: tuple[bytes, ...],
         wanted: NDArray,
-        destinations: _core.Buffers,
+        destinations: _exchange_core.Buffers,
         layout: int,
         statuses: NDArray[np.int32],
     ) -> None:
@@ -135,7 +135,7 @@ class Store:
         right = np.flatnonzero(~missing & ~wrong)
         if right.size > 0:
             places = wanted[right]
-            buffers = _core.Buffers.of_ranges(addresses[places], sizes[places])
+            buffers = _exchange_core.Buffers.of_ranges(addresses[places], sizes[places])
             statuses[places] = self.exchange.try_pull(found.select(right), buffers)
 
 

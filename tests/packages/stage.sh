@@ -18,7 +18,7 @@ stage_build() {
     mkdir -p "$staged/lib/openmpi"
     cp -al -t "$staged/lib/openmpi" "$build"/lib/openmpi/mca_*.so
   fi
-  for module in "$build/$python"/shmem_kv/_core*.so "$build/$python"/shmem_torch/_C*.so; do
+  for module in "$build/$python"/shmem_kv/_*core*.so "$build/$python"/shmem_torch/_C*.so; do
     [[ ! -e "$module" ]] || cp -al "$module" "$staged/$python/$(basename "$(dirname "$module")")"
   done
 }

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core
+from .. import _exchange_core
 from .._store import layout_of
 from ._common import logger, name_of, open_store
 
@@ -75,7 +75,7 @@ class _Pool:
         """Of the ranges of pages."""
         return [name_of(key, suffix, self.name, i) for key in keys for i in range(self.ranges)]
 
-    def buffers(self, keys: Sequence[str], host_indices: Any) -> _core.Buffers:
+    def buffers(self, keys: Sequence[str], host_indices: Any) -> _exchange_core.Buffers:
         """The memory of pages. Raises ValueError if the indices are not those of as many pages. A pool beside that of KV
         may have pages of another size, and takes the indices of KV's."""
         count = 0 if host_indices is None else len(host_indices)
@@ -86,7 +86,7 @@ class _Pool:
         if len(addresses) != len(keys) * self.ranges:
             raise ValueError(f"{len(addresses)} ranges of {len(keys)} pages of {self.ranges} in the pool {self.name}")
         sizes = _sizes_of(sizes, len(addresses))
-        return _core.Buffers.of_ranges(np.array(addresses, np.uint64), np.array(sizes, np.uint64))
+        return _exchange_core.Buffers.of_ranges(np.array(addresses, np.uint64), np.array(sizes, np.uint64))
 
 
 class ShmemHiCache(HiCacheStorage):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core
+from .. import _exchange_core
 from .._store import layout_of
 from ._common import logger, name_of, open_store
 
@@ -261,14 +261,14 @@ class ShmemTier(SecondaryTierManager):
                 if len(self._refused) > _MOST_REFUSED:
                     self._refused.popitem(last=False)
 
-    def _slots(self, job: Any) -> _core.Buffers:
+    def _slots(self, job: Any) -> _exchange_core.Buffers:
         """The slots of the pool that a job names; vLLM before v0.30 calls them blocks."""
         chunks = np.asarray(job.chunk_ids if hasattr(job, "chunk_ids") else job.block_ids).astype(np.int64)
         rows = self._rows
         if rows is None or len(chunks) != len(job.keys) or (chunks < 0).any() or (chunks >= len(rows)).any():
             raise ValueError(f"the slots {chunks} are not in the pool, or are not as many as the keys")
         addresses = np.uint64(rows.ctypes.data) + chunks.astype(np.uint64) * np.uint64(rows.strides[0])
-        return _core.Buffers.of_ranges(addresses, np.full(len(chunks), rows.shape[1], np.uint64))
+        return _exchange_core.Buffers.of_ranges(addresses, np.full(len(chunks), rows.shape[1], np.uint64))
 
 
 def _rows_of(view: memoryview) -> NDArray:

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import shmem_kv
 from pes import PeTest, main
-from shmem_kv import Array, Cache, KVShuffle, Operator, Plan, _core
+from shmem_kv import Array, Cache, KVShuffle, Operator, Plan, _exchange_core
 
 try:
     import torch
@@ -50,7 +50,7 @@ class Arrays(PeTest):
             array = shmem_kv.zeros((3, 5), name)
             self.assertEqual((array.shape, array.dtype, array.itemsize, len(array)), ((3, 5), name, bits // 8, 3))
             self.assertEqual(array.nbytes, 15 * bits // 8)
-            taken = _core.Imported(array.__dlpack__())
+            taken = _exchange_core.Imported(array.__dlpack__())
             self.assertEqual((taken.code, taken.bits, taken.shape, taken.on_cpu), (code, bits, [3, 5], True))
             array.numpy()[1, 2] = 77
             again = shmem_kv.from_dlpack(array)
@@ -64,9 +64,9 @@ class Arrays(PeTest):
     def test_a_capsule_is_taken_once_or_ends_by_itself(self):
         array = shmem_kv.zeros(4, "bfloat16")
         capsule = array.__dlpack__()
-        _core.Imported(capsule)
+        _exchange_core.Imported(capsule)
         with self.assertRaisesRegex(ValueError, "no new capsule"):
-            _core.Imported(capsule)
+            _exchange_core.Imported(capsule)
         for _ in range(100):
             array.__dlpack__()
         there = weakref.ref(array)

@@ -40,6 +40,25 @@ class Imports(unittest.TestCase):
         line = self.said("import shmem", str(SOURCES.parent))
         self.assertRegex(line, f"^ImportError: shmem: {SOURCES.parent}/shmem has the sources of libshmem; the Python modules are")
 
+    def test_exchanges_load_neither_libshmem_nor_libgba(self):
+        program = """
+import shmem_kv, shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
+def loaded():
+    return {name for name in ("libshmem.", "libgba.", "libkvexchange.") if "/" + name in open("/proc/self/maps").read()}
+with shmem_kv.Exchange("imports") as exchange:
+    assert not shmem_kv.Store(exchange, 4096).put("key", b"block").any()
+    shmem_kv.plan_loads([shmem_kv.Share(1)], [])
+    print(*loaded())
+    shmem_kv.initialized()
+    print(*sorted(loaded()), len(exchange.members()))
+"""
+        self.assertEqual(self.said(program, os.environ["PYTHONPATH"], 0), "libkvexchange.\nlibgba. libkvexchange. libshmem. 0\n")
+
+    def test_every_public_name_is_there(self):
+        program = "import shmem_kv; print([name for name in shmem_kv.__all__ if name not in dir(shmem_kv)]); from shmem_kv import *"
+        self.assertEqual(self.said(program, os.environ["PYTHONPATH"], 0), "[]\n")
+        self.assertIn("has no attribute 'nothing'", self.said("import shmem_kv; shmem_kv.nothing", os.environ["PYTHONPATH"]))
+
     @unittest.skipIf(importlib.util.find_spec("shmem_torch") is None, "shmem_torch is not built")
     def test_with_another_torch_or_none(self):
         built = os.environ["PYTHONPATH"]

@@ -78,6 +78,7 @@ class Stubs(unittest.TestCase):
 
     def test_of_shmem_kv(self):
         self.compare("shmem_kv._core")
+        self.compare("shmem_kv._exchange_core")
 
     def test_of_shmem_torch(self):
         try:

@@ -30,9 +30,9 @@ with shmem_kv.Exchange("wheel") as exchange:
 with shmem_kv.init(1 << 21):
     array = shmem_kv.zeros((2, 3), "bfloat16")
     shmem_kv.barrier_all()
-    names = ("libshmem", "libgba", "libsodium")
+    names = ("libshmem", "libkvexchange", "libgba", "libsodium")
     libraries = {line.split()[-1] for line in open("/proc/self/maps") if any(name + ".so" in line for name in names)}
-    assert all("-packages/shmem_kv/lib/" in one for one in libraries) and len(libraries) == 3, libraries
+    assert all("-packages/shmem_kv/lib/" in one for one in libraries) and len(libraries) == 4, libraries
 print(shmem_kv.__version__, shmem_kv.__file__)
 """
 USE_OSHRUN = """
@@ -203,10 +203,11 @@ class Wheel(unittest.TestCase):
             (wheel,) = (folder / "out").iterdir()
             self.check_name(wheel)
             names = zipfile.ZipFile(wheel).namelist()
-            for pattern in (r"shmem_kv/_core.*\.so$", r"shmem_kv/lib/libshmem\.so\.\d+", r"shmem_kv/lib/libgba\.so\.\d+"):
+            libraries = [rf"shmem_kv/lib/{one}\.so\.\d+" for one in ("libshmem", "libkvexchange", "libgba")]
+            for pattern in (r"shmem_kv/_core.*\.so$", r"shmem_kv/_exchange_core.*\.so$", *libraries):
                 self.assertTrue(any(re.search(pattern, one) for one in names), f"{pattern}: {names}")
             adapters = [f"shmem_kv/adapters/{one}.py" for one in ("__init__", "vllm", "sglang", "lmcache")]
-            for one in ("shmem_kv/py.typed", "shmem_kv/_core.pyi", "shmem_kv/_version.py", *adapters):
+            for one in ("shmem_kv/py.typed", "shmem_kv/_core.pyi", "shmem_kv/_exchange_core.pyi", "shmem_kv/_version.py", *adapters):
                 self.assertIn(one, names)
             site = folder / "site-packages"
             self.command(*pip, "install", "--no-deps", "--target", site, wheel, env=environment)
