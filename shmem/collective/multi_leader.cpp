@@ -60,6 +60,14 @@ void combine_here(const Members& members, const Reduction& reduction, std::byte*
   }
 }
 
+/// The sum of the nodes' blocks, in their order.
+void combine_nodes(const Reduction& reduction, std::span<const std::span<std::byte>> blocks, std::byte* to) {
+  copy_cached(to, blocks[0].data(), blocks[0].size());
+  for (const auto& block : blocks.subspan(1)) {
+    reduction.combine(to, block.data(), block.size() / reduction.element);
+  }
+}
+
 }  // namespace
 
 bool pays(const Members& members, std::size_t bytes) {
@@ -108,6 +116,53 @@ Result<void> reduce(const Members& members, const Reduction& reduction, std::byt
     return ok;
   }
   return fetch_shares(members, dest, own != nullptr ? own->to : dest, size);
+}
+
+bool scatters(const Members& members, std::size_t bytes) {
+  return members.spanning->rail() != nullptr && (bytes >= kLeast || members.spanning->nodes() == 2);
+}
+
+bool is_at_my_place(const Members& members, int member) {
+  const auto& of_node = members.spanning->by_node()[static_cast<std::size_t>(members.spanning->node_of(member))];
+  return of_node[static_cast<std::size_t>(my_place(members))] == member;
+}
+
+Result<void> reduce_scatter(const Members& members, const Reduction& reduction, std::byte* stage, std::size_t size,
+                            std::span<const std::byte* const> own, std::byte* to) {
+  SpanningTeam& team = *members.spanning;
+  const int here = members.here->size;
+  const int place = my_place(members);
+  const auto nodes = static_cast<std::size_t>(team.nodes());
+  const auto block = [&](std::size_t node, int at) {
+    return stage + static_cast<std::size_t>(team.by_node()[node][static_cast<std::size_t>(at)]) * size;
+  };
+  if (auto ok = team.sync_results_here(); !ok) {
+    return ok;
+  }
+  std::vector<std::span<const std::byte>> sums(nodes);
+  std::vector<std::span<std::byte>> theirs(nodes);
+  const auto mine = static_cast<std::size_t>(team.my_node());
+  for (std::size_t node = 0; node < nodes; ++node) {
+    std::byte* const sum = block(node, place);
+    const std::byte* const given = own[static_cast<std::size_t>(sum - stage) / size];
+    if (here > 1 || node == mine) {
+      combine_here(members, reduction, sum, sum, {0, size}, given);
+    }
+    if (node != mine) {
+      sums[node] = {here > 1 ? sum : given, size};
+      theirs[node] = {block(node, (place + 1) % here), size};  // which the members of this node read until the sync
+    }
+  }
+  if (auto ok = team.sync_results_here(); !ok) {
+    return ok;
+  }
+  const auto done = team.rail()->alltoall(sums, theirs);
+  if (auto ok = team.sync_results_here(done); !ok) {
+    return ok;
+  }
+  theirs[mine] = {block(mine, place), size};
+  combine_nodes(reduction, theirs, to);
+  return {};
 }
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, std::size_t block) {

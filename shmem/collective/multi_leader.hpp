@@ -3,6 +3,8 @@
 // the rail of its place (SpanningTeam::rail). Semantics as in on_nodes.hpp.
 #pragma once
 
+#include <span>
+
 #include "shmem/collective/move.hpp"
 #include "shmem/collective/reduce.hpp"
 
@@ -25,6 +27,17 @@ struct OwnBuffers {
 };
 Result<void> reduce(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                     std::size_t count, const OwnBuffers* own = nullptr);
+/// A reduction whose result is a block for each member costs less than one of all blocks: there are as many members on
+/// each node, and `bytes` enough, all blocks together, or so few nodes, that each may send to each.
+bool scatters(const Members& members, std::size_t bytes);
+/// Combines the members' blocks for this one in `to`. Each block crosses the network once. What the members of a node
+/// combine is in their `stage`, a block of `size` bytes for each member; this one's blocks for itself and for members
+/// at its place are taken from `own`, by member, instead, and overwritten in the stage. `to` may be among `own`.
+/// REQUIRES: scatters().
+Result<void> reduce_scatter(const Members& members, const Reduction& reduction, std::byte* stage, std::size_t size,
+                            std::span<const std::byte* const> own, std::byte* to);
+/// Whether this member reads its own block for that one, and no other member does.
+bool is_at_my_place(const Members& members, int member);
 /// The part of so many bytes that this member combines for its node.
 Share share_here(const Members& members, std::size_t size);
 

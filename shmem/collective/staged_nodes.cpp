@@ -210,6 +210,27 @@ Result<void> StagedOnNodes::reduce_piece(const StagedCall& call, const TypedRedu
   return ok;
 }
 
+/// Each member combines the blocks for itself and for the members at its place on the other nodes.
+Result<void> StagedOnNodes::scatter_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset,
+                                          std::size_t size) {
+  const Members all = members();
+  std::vector<const std::byte*> own;
+  for (int member = 0; member < team_.size(); ++member) {
+    const auto i = static_cast<std::size_t>(member);
+    own.push_back(static_cast<const std::byte*>(call.from[i]) + offset);
+    if (!multi_leader::is_at_my_place(all, member)) {
+      move_bytes(stage_ + i * size, own.back(), size);
+      staged_bytes_ += size;
+    }
+  }
+  std::byte* const to = static_cast<std::byte*>(call.to[0]) + offset;
+  auto ok = multi_leader::reduce_scatter(all, typed.reduction, stage_, size, own, to);
+  if (ok && typed.finish != nullptr) {
+    typed.finish(to, size / typed.reduction.element, team_.size());
+  }
+  return ok;
+}
+
 /// When a collective of the team has ended, no other member reads or writes this member's stage any more.
 Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset,
                                        std::size_t size) {
@@ -217,6 +238,10 @@ Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduct
     return reduce_piece(call, typed, offset, size);
   }
   const Members all = members();
+  if (call.kind == StagedCall::kReduceScatter &&
+      multi_leader::scatters(all, size * static_cast<std::size_t>(team_.size()))) {
+    return scatter_piece(call, typed, offset, size);
+  }
   const bool is_root = call.root == team_.me();
   const auto number = static_cast<std::size_t>(team_.size());
   const std::size_t blocks = has_blocks(call.kind) ? number : 1;
@@ -262,7 +287,51 @@ Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduct
   return ok;
 }
 
-/// Each member's data goes straight to the buffers of those who take it.
+/// What goes to members of this node goes through the stages, in which each has a part. They make the same number of
+/// pieces: `longest` is the longest of what any of them gives to another one.
+Result<void> StagedOnNodes::move_here(Given& given, Taken& taken, std::size_t longest) {
+  const Members all = members();
+  const auto& here = team_.by_node()[static_cast<std::size_t>(team_.my_node())];
+  const std::size_t most = room_ / here.size() / 64 * 64;
+  const auto mine = static_cast<std::size_t>(std::find(here.begin(), here.end(), team_.me()) - here.begin());
+  const auto piece = [most](auto span, std::size_t offset) {
+    return span.subspan(std::min(offset, span.size()), std::min(most, span.size() - std::min(offset, span.size())));
+  };
+  const auto at_place = [&](auto& spans, std::size_t place) -> auto& {
+    return spans[static_cast<std::size_t>(here[place])];
+  };
+  move_bytes(at_place(taken, mine).data(), at_place(given, mine).data(), at_place(given, mine).size());
+  Result<void> ok;
+  for (std::size_t offset = 0; ok && here.size() > 1 && offset < longest; offset += most) {
+    for (std::size_t place = 0; place < here.size(); ++place) {
+      const auto part = piece(at_place(given, place), offset);
+      if (place != mine) {
+        move_bytes(stage_ + place * most, part.data(), part.size());
+        staged_bytes_ += part.size();
+      }
+    }
+    ok = team_.sync_results_here();
+    for (std::size_t distance = 1; ok && distance < here.size(); ++distance) {
+      const std::size_t place = (mine + distance) % here.size();
+      const auto part = piece(at_place(taken, place), offset);
+      move_bytes(part.data(), all.at(stage_, here[place]) + mine * most, part.size());
+    }
+    ok = ok ? team_.sync_results_here() : std::move(ok);
+  }
+  for (std::size_t place = 0; place < here.size(); ++place) {
+    at_place(given, place) = {};
+    at_place(taken, place) = {};
+  }
+  return ok;
+}
+
+/// As ProcessGroup::alltoall() of all members.
+Result<void> StagedOnNodes::send_all(Given& given, Taken& taken, std::size_t longest) {
+  auto ok = move_here(given, taken, longest);
+  return ok ? team_.everybody().alltoall(given, taken) : ok;
+}
+
+/// Each member's data goes to the buffers of those who take it.
 Result<void> StagedOnNodes::move(const StagedCall& call) {
   const auto number = static_cast<std::size_t>(team_.size());
   Given given(number);
@@ -279,7 +348,8 @@ Result<void> StagedOnNodes::move(const StagedCall& call) {
       taken[i] = span_of(call.to[scatters ? 0 : i], call.bytes);
     }
   }
-  return team_.everybody().alltoall(given, taken);
+  const bool has_root = to_all || team_.node_of(call.root) == team_.my_node();
+  return send_all(given, taken, has_root ? call.bytes : 0);
 }
 
 Result<void> StagedOnNodes::alltoall(const StagedCall& call) {
@@ -317,7 +387,13 @@ Result<void> StagedOnNodes::alltoall(const StagedCall& call) {
       at += from.size();
     }
   }
-  return checked(all.alltoall(given, taken));
+  std::size_t longest = 0;
+  for (const int from : team_.by_node()[static_cast<std::size_t>(team_.my_node())]) {
+    for (const int to : team_.by_node()[static_cast<std::size_t>(team_.my_node())]) {
+      longest = std::max(longest, std::size_t{sizes.given(from, to)});
+    }
+  }
+  return checked(send_all(given, taken, longest));
 }
 
 }  // namespace shmem

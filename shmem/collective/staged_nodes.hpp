@@ -70,9 +70,12 @@ class StagedOnNodes {
   Result<void> exchange_openings(Opening* all);
   Result<void> make_alone(const StagedCall& call, const TypedReduction& typed);
   Result<void> reduce_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset, std::size_t size);
+  Result<void> scatter_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset, std::size_t size);
   Result<void> make_piece(const StagedCall& call, const TypedReduction& reduction, std::size_t offset,
                           std::size_t size);
   Result<void> move(const StagedCall& call);
+  Result<void> send_all(Given& given, Taken& taken, std::size_t longest);
+  Result<void> move_here(Given& given, Taken& taken, std::size_t longest);
 
   Job& job_;
   SpanningTeam& team_;
