@@ -12,14 +12,26 @@
 
 namespace shmem {
 
+namespace {
+
+void end_of(Team*& owned) {
+  const std::unique_ptr<Team> team(std::exchange(owned, nullptr));
+}
+
+}  // namespace
+
+TeamTable::~TeamTable() {
+  std::for_each(teams_.begin(), teams_.end(), end_of);
+}
+
 Team& TeamTable::add(const TeamPlan& plan) {
   const auto index = static_cast<std::size_t>(plan.slot);
   // Acquire: pairs with remove() by another thread of this PE, which may have used the slot last.
   std::ignore = job_.metadata(job_.me).taken_teams[index / 64].load(std::memory_order_acquire);
   if (plan.world.size == plan.here.size) {
-    teams_[index] = std::make_unique<LocalTeam>(job_, plan);
+    teams_[index] = std::make_unique<LocalTeam>(job_, plan).release();
   } else {
-    teams_[index] = std::make_unique<SpanningTeam>(job_, plan);
+    teams_[index] = std::make_unique<SpanningTeam>(job_, plan).release();
     // Relaxed: other threads only compare it with other ids.
     live_ids_[index].store(plan.id, std::memory_order_relaxed);
   }
@@ -36,7 +48,7 @@ void TeamTable::remove(int slot) {
   const bool failed = teams_[index]->has_failed();
   const TeamMap here = teams_[index]->map_here();
   job_.core_state().team[index].write({});
-  teams_[index].reset();
+  end_of(teams_[index]);
   live_ids_[index].store(0, std::memory_order_relaxed);
   if (failed) {
     return;  // a member that hangs may still store to words of the slot, so no other team uses it
@@ -385,7 +397,7 @@ Result<void> TeamTable::destroy(int slot) {
 Result<void> TeamTable::destroy_all() {
   // Teams that the program did not destroy are not ended collectively: their members may be at different teams. Only
   // the home is known to be complete; the groups of the other teams are given back without a sync.
-  for (int slot = static_cast<int>(teams_.size()) - 1; slot >= kWorldTeam; --slot) {
+  for (int slot = kMaxTeams - 1; slot >= kWorldTeam; --slot) {
     if (slot != home_ && find(static_cast<std::size_t>(slot)) != nullptr) {
       remove(slot);
     }

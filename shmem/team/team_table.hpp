@@ -77,14 +77,16 @@ class TeamTable {
         slots_(job),
         admission_(job),
         equip_(std::move(equip)),
-        ids_(job.world_me(), job.world_size(), id_bits),
-        teams_(kMaxTeams) {}
+        ids_(job.world_me(), job.world_size(), id_bits) {}
+  TeamTable(const TeamTable&) = delete;
+  TeamTable& operator=(const TeamTable&) = delete;
+  ~TeamTable();
 
   /// Collective over the job, after a barrier of the bootstrap since the memory was created.
   Result<void> make_predefined();
 
   /// The live team in this slot, or nullptr. -1 becomes a slot that does not exist.
-  [[nodiscard]] Team* find(std::size_t slot) const { return slot < teams_.size() ? teams_[slot].get() : nullptr; }
+  [[nodiscard]] Team* find(std::size_t slot) const { return slot < std::size_t{kMaxTeams} ? teams_[slot] : nullptr; }
 
   /// Collective over `parent`. Returns the slot of this PE's new team, or -1 without one. Several teams can be
   /// created at once: all PEs of a map pass the same map, and maps do not overlap. If PEs make different calls, all of
@@ -145,7 +147,7 @@ class TeamTable {
   Equip equip_;
   TeamIds ids_;
   base::ZeroArray<std::atomic<std::uint32_t>> live_ids_{kMaxTeams};  // by slot
-  std::vector<std::unique_ptr<Team>> teams_;  // by slot; of fixed size, so that threads do not interfere
+  base::ZeroArray<Team*> teams_{kMaxTeams};  // by slot, owned; of fixed size, so that threads do not interfere
   std::mutex lists_mutex_;
   std::set<std::vector<int>> lists_;   // of all TeamMaps that have been made, each once
   std::atomic<int> home_{kWorldTeam};  // relaxed: threads that wait find it sooner or later
