@@ -70,6 +70,10 @@ class Statistics(_NamedTuple):
     """Bytes that were copied to the memory of the library because a call was not direct."""
     direct_messages: int
     """Messages received that were copied once: straight from the sender's tensor."""
+    device_barriers: int
+    """Barriers that went through the Global Barrier Accelerator."""
+    sent_bytes: int
+    """Bytes sent to ranks on other nodes. Everything else goes through shared memory."""
 
 
 def empty(

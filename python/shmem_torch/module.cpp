@@ -47,7 +47,8 @@ pybind11::tuple statistics(const Pointer& group) {
     const pybind11::gil_scoped_release released;  // a running call is waited for
     now = of.statistics();
   }
-  return pybind11::make_tuple(now.calls, now.direct_calls, now.staged_bytes, now.direct_messages);
+  return pybind11::make_tuple(now.calls, now.direct_calls, now.staged_bytes, now.direct_messages, now.device_barriers,
+                              now.sent_bytes);
 }
 
 }  // namespace

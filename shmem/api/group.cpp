@@ -303,8 +303,9 @@ int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* st
   if (statistics == nullptr) {
     return api::code_of(refuse(kCall, "statistics is NULL"));
   }
-  const auto [calls, direct_calls, staged_bytes, direct_messages] = group->group->statistics();
-  *statistics = {calls, direct_calls, staged_bytes, direct_messages};
+  const auto [calls, direct_calls, staged_bytes, direct_messages, device_barriers, sent_bytes] =
+      group->group->statistics();
+  *statistics = {calls, direct_calls, staged_bytes, direct_messages, device_barriers, sent_bytes};
   return 0;
 }
 SHMEM_GROUP_CATCH

@@ -18,6 +18,8 @@ namespace {
 /// How long a member that ends waits for those of other nodes.
 constexpr std::chrono::seconds kGoodbye{1};
 
+constexpr const char* kGivenUp = "shmem: a member has given the group up";
+
 }  // namespace
 
 void Group::say_goodbye() {
@@ -55,6 +57,33 @@ void Group::give_up(const Error& error) {
   job_->bootstrap->abort(EXIT_FAILURE, error.text);
 }
 
+/// The members of other nodes may wait for one of this node.
+void Group::lose(const Error& error) {
+  try {
+    const std::scoped_lock lock(ending_);
+    if (between_ && between_->notices) {
+      between_->notices->send(error);
+    }
+  } catch (const std::bad_alloc&) {
+    // The others find out by themselves, or time out.
+  }
+  give_up(error);
+}
+
+std::optional<std::string> Group::why_given_up() {
+  if (auto why = job_->bootstrap->aborted()) {
+    return why;
+  }
+  const std::scoped_lock lock(ending_);
+  if (!between_ || !between_->network) {
+    return std::nullopt;
+  }
+  between_->network->advance();
+  return between_->notices->has_come()
+             ? std::optional(between_->notices->cause_of(fail(std::errc::connection_reset, kGivenUp)).text)
+             : std::nullopt;
+}
+
 std::atomic<std::uint64_t>& Group::begun(int member) const {
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(job_->memory.heap(member) + kBegunOffset);
 }
@@ -86,7 +115,7 @@ Result<void> Group::look_at_network() {
     idle += between_->network->advance() ? 0 : 1;
   }
   if (between_->notices->has_come()) {
-    return fail(std::errc::owner_dead, "shmem: a member has given the group up");
+    return fail(std::errc::owner_dead, kGivenUp);
   }
   const auto lost = between_->network->lost();
   return lost ? Result<void>(*lost) : Result<void>();
@@ -225,7 +254,12 @@ std::string Group::missing() {
 Group::Statistics Group::statistics() {
   const std::scoped_lock lock(running_);
   const StagedStatistics moved = collectives_ ? collectives_->statistics() : StagedStatistics{};
-  return {calls_, moved.direct_calls, moved.staged_bytes, mail_ ? mail_->direct_messages() : 0};
+  return {calls_,
+          moved.direct_calls,
+          moved.staged_bytes,
+          mail_->direct_messages(),
+          team_ ? team_->stats().by_device : 0,
+          between_ && between_->network ? between_->network->sent_bytes() : 0};
 }
 
 Result<void> Group::was_given_up() const {
@@ -234,15 +268,15 @@ Result<void> Group::was_given_up() const {
 }
 
 void Group::post(const MessagePointer& message) {
-  if (mail_) {
-    mail_->post(message);
-  } else {
+  if (between_ && (message->peer < 0 || !place_of(message->peer))) {
     between_->mail.post(message);
+  } else {
+    mail_->post(message);
   }
 }
 
 Result<void> Group::wait(const MessagePointer& message) {
-  auto ok = mail_ ? mail_->wait(message) : between_->mail.wait(message);
+  auto ok = message->by_network ? between_->mail.wait(message) : mail_->wait(message);
   return ok ? ok : in_ranks(ok.error());
 }
 

@@ -58,6 +58,8 @@ class Group {
     std::uint64_t direct_calls;
     std::uint64_t staged_bytes;
     std::uint64_t direct_messages;  // received
+    std::uint64_t device_barriers;
+    std::uint64_t sent_bytes;  // to other nodes
   };
   [[nodiscard]] Statistics statistics();
 
@@ -71,23 +73,27 @@ class Group {
  private:
   /// What connects the nodes. The members refer to each other.
   struct Between {
-    Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Network> connected, int me, int members);
+    Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Network> connected, Mail& here, int me, int members);
     std::unique_ptr<RemoteBoard> board;  // what the network shows to other nodes
     std::unique_ptr<Network> network;    // none once the group has failed, as the next one
     std::unique_ptr<Notices> notices;
-    NetworkMail mail;       // stays; stopped before the network goes
+    NetworkMail mail;       // to members of other nodes; stays, stopped before the network goes
     std::jthread progress;  // if barriers go through the device
   };
 
   // The heap of each member: the word by which the group ends (that of the node's first member is used), the number of
-  // collective calls that it has begun, then mail or, on several nodes, a board, then stages.
+  // collective calls that it has begun, then on several nodes a board, then mail, then stages.
   static constexpr std::size_t kBegunOffset = 2048;
   static_assert(sizeof(JobEndWord) <= kBegunOffset);
-  static constexpr std::size_t kMailOffset = 4096;
+  static constexpr std::size_t kBoardOffset = 4096;
+  struct Layout {
+    std::size_t mail;
+    Stages stages;
+  };
 
   Group(std::unique_ptr<Job> job, StoreBootstrap& store);
-  static Stages stages_of(const Nodes& nodes, int members);
-  Result<void> open(StoreBootstrap& steps, const Stages& stages);
+  static Layout layout_on(const Nodes& nodes, int members);
+  Result<void> open(StoreBootstrap& steps, const Layout& layout);
   Result<void> choose_barriers(Bootstrap& steps);
   void make_team();
   [[nodiscard]] std::atomic<std::uint64_t>& begun(int member) const;
@@ -100,6 +106,9 @@ class Group {
   [[nodiscard]] Result<void> was_given_up() const;
   /// Tells the members of this node. Needs no memory.
   void give_up(const Error& error);
+  // Mail::Hooks.
+  void lose(const Error& error);
+  [[nodiscard]] std::optional<std::string> why_given_up();
   /// Ends what connects the nodes. Needs no memory.
   void disconnect(const ErrorPointer& why);
   void fail_without_memory();
@@ -118,7 +127,7 @@ class Group {
   ErrorPointer failed_;           // under running_
   const ErrorPointer no_memory_;  // made beforehand
   std::mutex ending_;
-  std::optional<Mail> mail_;  // of members on one node; last: it has a thread that uses the others
+  std::optional<Mail> mail_;  // between members of this node; last: it has a thread that uses the others
 };
 
 }  // namespace shmem

@@ -2,6 +2,8 @@
 // How a group starts: its memory, its network, its team.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,18 +56,31 @@ NetworkSettings settings_of(const Job& job, RemoteBoard& board) {
   return settings;
 }
 
+int most_on_a_node(const Nodes& nodes) {
+  std::vector<int> counts(static_cast<std::size_t>(nodes.count));
+  for (const int node : nodes.node_of) {
+    ++counts[static_cast<std::size_t>(node)];
+  }
+  return *std::max_element(counts.begin(), counts.end());
+}
+
 }  // namespace
 
-Group::Between::Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Network> connected, int me, int members)
+Group::Between::Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Network> connected, Mail& here, int me,
+                        int members)
     : board(std::move(shown)),
       network(std::move(connected)),
       notices(std::make_unique<Notices>(*network, me, members)),
-      mail(*network, *notices, me, members) {}
+      mail(*network, *notices, here, me, members) {}
 
-Stages Group::stages_of(const Nodes& nodes, int members) {
-  constexpr std::size_t kPage = 4096;
-  const std::size_t before = nodes.several() ? StagedOnNodes::board_size(members) : Mail::size_for(members);
-  return {.offset = (kMailOffset + before + kPage - 1) / kPage * kPage, .half = kHalf, .board = kMailOffset};
+Group::Layout Group::layout_on(const Nodes& nodes, int members) {
+  const auto whole_pages = [](std::size_t bytes) {
+    constexpr std::size_t kPage = 4096;
+    return (bytes + kPage - 1) / kPage * kPage;
+  };
+  const std::size_t mail = whole_pages(kBoardOffset + (nodes.several() ? StagedOnNodes::board_size(members) : 0));
+  const int most = nodes.several() ? most_on_a_node(nodes) : members;  // heaps are equal on all nodes
+  return {mail, {.offset = whole_pages(mail + Mail::size_for(most)), .half = kHalf, .board = kBoardOffset}};
 }
 
 Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int size, Options options) {
@@ -80,13 +95,13 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
   if (!where) {
     return in_ranks(where.error());
   }
-  const Stages stages = stages_of(where->nodes, size);
+  const Layout layout = layout_on(where->nodes, size);
   std::unique_ptr<Bootstrap> here = std::move(members);
   if (where->nodes.several()) {
     here = std::make_unique<NodeBootstrap>(std::move(here), where->nodes);
   }
-  auto memory =
-      NodeMemory::create(*here, stages.offset + 2 * stages.half, 0, options.placement, options.bootstrap_timeout);
+  auto memory = NodeMemory::create(*here, layout.stages.offset + 2 * layout.stages.half, 0, options.placement,
+                                   options.bootstrap_timeout);
   if (!memory) {
     return in_ranks(memory.error());
   }
@@ -99,7 +114,7 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
   job->watch_sharing();
   introduce(*job);
   std::unique_ptr<Group> group(new Group(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
-  if (auto ok = group->open(steps, stages); !ok) {
+  if (auto ok = group->open(steps, layout); !ok) {
     return group->failure_of(ok.error());
   }
   return group;
@@ -111,43 +126,42 @@ Group::Group(std::unique_ptr<Job> job, StoreBootstrap& store)
   job_->policy.alarm = store.alarm();
 }
 
-Result<void> Group::open(StoreBootstrap& steps, const Stages& stages) {
+Result<void> Group::open(StoreBootstrap& steps, const Layout& layout) {
   job_->options.barrier_timeout = job_->options.bootstrap_timeout;
+  mail_.emplace(*job_, layout.mail, memories_,
+                Mail::Hooks{[this](const Error& error) { lose(error); }, [this] { return why_given_up(); }});
   if (job_->on_several_nodes()) {
     auto board = std::make_unique<RemoteBoard>();
     auto network = make_network(steps, settings_of(*job_, *board));
     if (!network) {
       return network.error();
     }
-    between_ = std::make_unique<Between>(std::move(board), *std::move(network), job_->world_me(), size());
+    auto between = std::make_unique<Between>(std::move(board), *std::move(network), *mail_, job_->world_me(), size());
+    {
+      const std::scoped_lock lock(ending_);
+      between_ = std::move(between);
+    }
     job_->remote_board = between_->board.get();
     job_->network = between_->network.get();
     job_->policy.background = job_->network;
     job_->given_up = [this] { return between_->notices->has_come(); };
-  } else {
-    mail_.emplace(*job_, kMailOffset, memories_, [this](const Error& error) { give_up(error); });
   }
   make_team();
-  collectives_.emplace(*job_, *team_, stages, memories_);
+  collectives_.emplace(*job_, *team_, layout.stages, memories_);
   collectives_->set_limit(job_->options.barrier_timeout);
   if (auto ok = choose_barriers(steps); !ok || !between_) {
     return ok;
   }
-  // The first call connects each member with each: later on a closed connection means that a member has gone.
-  const std::vector<std::uint64_t> bytes(static_cast<std::size_t>(size()), 1);
-  std::vector<std::byte> data(2 * bytes.size());
-  std::vector<const void*> from;
-  std::vector<void*> to;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    from.push_back(&data[i]);
-    to.push_back(&data[bytes.size() + i]);
+  // Connects each member with each: later on a closed connection means that a member has gone.
+  const auto number = static_cast<std::size_t>(size());
+  std::vector<std::byte> data(2 * number);
+  std::vector<std::span<const std::byte>> given;
+  std::vector<std::span<std::byte>> taken;
+  for (std::size_t i = 0; i < number; ++i) {
+    given.emplace_back(&data[i], 1);
+    taken.emplace_back(&data[number + i], 1);
   }
-  StagedCall first;
-  first.kind = StagedCall::kAlltoall;
-  first.from = from.data();
-  first.to = to.data();
-  first.from_bytes = first.to_bytes = bytes.data();
-  return collectives_->run(first);
+  return team_->spanning()->everybody().alltoall(given, taken);
 }
 
 void Group::make_team() {

@@ -17,19 +17,24 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookEach{500};
 
+WaitPolicy without_network(WaitPolicy policy) {
+  policy.background = nullptr;
+  return policy;
+}
+
 }  // namespace
 
-Mail::Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories,
-           std::function<void(const Error&)> lost)
+Mail::Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, Hooks hooks)
     : job_(job),
       offset_(offset),
       places_(job, memories, bell(job.me).proof),
-      lost_(std::move(lost)),
+      hooks_(std::move(hooks)),
+      policy_(without_network(job.policy)),
       destroyed_(std::make_shared<const Error>(
           fail(std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"))),
       no_memory_(std::make_shared<const Error>(
           fail(std::errc::not_enough_memory,
-               fmt::format("shmem: PE {}: there is no memory for the messages of the group", job.me)))),
+               fmt::format("shmem: PE {}: there is no memory for the messages of the group", job.world_me())))),
       peers_(static_cast<std::size_t>(job.size)) {}
 
 MailBell& Mail::bell(int member) const {
@@ -61,8 +66,9 @@ void Mail::stop() {
 void Mail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
+    message->place = message->peer < 0 ? -1 : job_.nodes.number(message->peer);
     if (message->way == Message::Way::kSend) {
-      peers_[static_cast<std::size_t>(message->peer)].sends.push_back(message);
+      peers_[static_cast<std::size_t>(message->place)].sends.push_back(message);
     } else {
       receives_.push_back(message);
     }
@@ -85,6 +91,17 @@ void Mail::post(const MessagePointer& message) {
     }
   }
   announce();
+}
+
+bool Mail::withdraw(const MessagePointer& message) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::find(receives_.begin(), receives_.end(), message);
+  if (found == receives_.end()) {
+    return false;
+  }
+  receives_.erase(found);
+  --pending_;
+  return true;
 }
 
 void Mail::start_thread() {
@@ -113,6 +130,15 @@ Result<void> Mail::wait(const MessagePointer& message) {
   return message->error ? Result<void>(*message->error) : Result<void>();
 }
 
+void Mail::look() {
+  {
+    const std::scoped_lock lock(mutex_);
+    advance();
+    with_memory([this] { check(); });
+  }
+  announce();
+}
+
 /// Sleeps until the bell has rung, up to the next look, and looks.
 void Mail::step(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
   lock.unlock();
@@ -120,7 +146,7 @@ void Mail::step(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
   const auto begin = Clock::now();
   // The Check: it is called before each sleep.
   static_cast<void>(wait_on(
-      bell(job_.me).rung, job_.policy, [seen](std::uint64_t now) { return now != seen; },
+      bell(job_.me).rung, policy_, [seen](std::uint64_t now) { return now != seen; },
       [&] {
         const bool has_slept = Clock::now() - begin >= std::chrono::milliseconds(50);
         return has_slept || job_.ended() != std::errc{} ? std::errc::interrupted : std::errc{};
@@ -232,7 +258,7 @@ void Mail::with_memory(Work work) {
 }
 
 void Mail::end_without_memory() {
-  lost_(*no_memory_);  // first: who finds a message withdrawn finds the reason, too
+  hooks_.lost(*no_memory_);  // first: who finds a message withdrawn finds the reason, too
   end_all(no_memory_);
 }
 
@@ -278,15 +304,15 @@ void Mail::expire(const MessagePointer& message) {
   const bool sends = message->way == Message::Way::kSend;
   const auto error = std::make_shared<const Error>(
       fail(std::errc::timed_out,
-           fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.me,
+           fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.world_me(),
                        sends ? "sending a message" : "receiving a message", message->tag,
-                       message->peer >= 0 ? describe_pe(job_, message->peer) : std::string("any PE"))));
+                       message->place >= 0 ? describe_pe(job_, message->place) : std::string("any PE"))));
   if (sends) {
-    auto& unanswered = peers_[static_cast<std::size_t>(message->peer)].unanswered;
+    auto& unanswered = peers_[static_cast<std::size_t>(message->place)].unanswered;
     // All of it is in the ring, where a later call may receive it.
     if (std::erase_if(unanswered, [&](const Unanswered& one) { return one.message == message; }) != 0) {
-      ring(job_.me, message->peer).awaits.fetch_sub(1, std::memory_order_relaxed);  // pairs with tell_answers()
-      ring_bell(message->peer);
+      ring(job_.me, message->place).awaits.fetch_sub(1, std::memory_order_relaxed);  // pairs with tell_answers()
+      ring_bell(message->place);
       end(message, error);
       return;
     }
@@ -296,7 +322,7 @@ void Mail::expire(const MessagePointer& message) {
     return;
   }
   if (sends) {
-    auto& sends_there = peers_[static_cast<std::size_t>(message->peer)].sends;
+    auto& sends_there = peers_[static_cast<std::size_t>(message->place)].sends;
     sends_there.erase(std::find(sends_there.begin(), sends_there.end(), message));
   } else {
     receives_.remove(message);
@@ -306,10 +332,10 @@ void Mail::expire(const MessagePointer& message) {
 
 /// One that has come, but whose sender does not hear its answer. The answer stays.
 bool Mail::expire_received(const MessagePointer& message) {
-  if (message->way == Message::Way::kSend || message->peer < 0) {
+  if (message->way == Message::Way::kSend || message->place < 0) {
     return false;
   }
-  auto& answers = peers_[static_cast<std::size_t>(message->peer)].answers;
+  auto& answers = peers_[static_cast<std::size_t>(message->place)].answers;
   const auto found =
       std::find_if(answers.begin(), answers.end(), [&](const Answer& one) { return one.message == message; });
   if (found == answers.end()) {
@@ -322,10 +348,11 @@ bool Mail::expire_received(const MessagePointer& message) {
 
 /// True if a member has given up the group.
 bool Mail::end_with_group() {
-  const auto why = job_.bootstrap->aborted();
+  const auto why = hooks_.given_up();
   if (why) {
     end_all(std::make_shared<const Error>(
-        fail(std::errc::operation_canceled, fmt::format("shmem: PE {}: a message was given up: {}", job_.me, *why))));
+        fail(std::errc::operation_canceled,
+             fmt::format("shmem: PE {}: a message was given up: {}", job_.world_me(), *why))));
   }
   return why.has_value();
 }
@@ -367,7 +394,11 @@ void Mail::check() {
   }
 }
 
+/// On several nodes others are left, which are the network's.
 bool Mail::all_others_have_left() const {
+  if (job_.on_several_nodes()) {
+    return false;
+  }
   for (int member = 0; member < job_.size; ++member) {
     if (member != job_.me && !has_left(job_, member)) {
       return false;
@@ -383,7 +414,7 @@ bool Mail::awaits(int member) const {
          std::any_of(peer.answers.begin(), peer.answers.end(),
                      [](const Answer& one) { return one.message != nullptr; }) ||
          std::any_of(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
-           return one->peer == member || (one->peer < 0 && (!has_left(job_, member) || all_others_have_left()));
+           return one->place == member || (one->place < 0 && (!has_left(job_, member) || all_others_have_left()));
          });
 }
 
@@ -403,9 +434,9 @@ void Mail::end_without(int member) {
     return;
   }
   const auto error = std::make_shared<const Error>(
-      fail(std::errc::owner_dead, fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}", job_.me,
-                                              describe_pe(job_, member))));
-  lost_(*error);  // first: who finds a message withdrawn finds the reason, too
+      fail(std::errc::owner_dead, fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}",
+                                              job_.world_me(), describe_pe(job_, member))));
+  hooks_.lost(*error);  // first: who finds a message withdrawn finds the reason, too
   end_all(error);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two members of a group, matched by tag, through rings in shared memory. Of a long message only the
-// place goes through the ring, if its receiver can copy it from there.
+// Messages between two members of a group on one node, matched by tag, through rings in shared memory. Of a long
+// message only the place goes through the ring, if its receiver can copy it from there.
 #pragma once
 
 #include <array>
@@ -55,19 +55,28 @@ class Mail {
   static std::size_t size_for(int members) {
     return sizeof(MailBell) + static_cast<std::size_t>(members) * sizeof(MailRing);
   }
-  /// `offset`: in each member's heap. `lost(error)` is called when a member has died, or there is no memory for its
-  /// messages; it needs none.
-  Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, std::function<void(const Error&)> lost);
+  /// Any thread calls these.
+  struct Hooks {
+    std::function<void(const Error&)> lost;  // a member has died, or there is no memory for its messages: needs none
+    std::function<std::optional<std::string>()> given_up;  // why a member has given the group up
+  };
+  /// `offset`: in the heap of each member on this node.
+  Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, Hooks hooks);
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
   ~Mail() { stop(); }
   /// Messages that are not over fail. REQUIRES: no later post().
   void stop();
 
-  /// Begins a message. REQUIRES: the peer is a member, or -1 to receive.
+  /// Begins a message. REQUIRES: the peer is a member on this node, or -1 to receive.
   void post(const MessagePointer& message);
+  /// Gives up a message of any member that is not over: a member of another node has sent it. False: one of this node
+  /// has, or it is over.
+  bool withdraw(const MessagePointer& message);
   /// Until it is over. Returns its Error.
   Result<void> wait(const MessagePointer& message);
+  /// Moves messages on without waiting.
+  void look();
   /// Messages that this member has copied from the sender's buffer.
   std::uint64_t direct_messages();
 
@@ -125,6 +134,7 @@ class Mail {
   bool begin_message(int member, const Head& head);
   bool take_place(int member, const Head& head);
   bool take_early(const MessagePointer& message);
+  void found_peer(Message& message, int member) const;
   void end_received(const MessagePointer& message, const Head& head);
   bool tell_answers(int member);
   bool expire_received(const MessagePointer& message);
@@ -156,7 +166,8 @@ class Mail {
   const Job& job_;
   const std::size_t offset_;
   MessagePlaces places_;  // under mutex_
-  const std::function<void(const Error&)> lost_;
+  const Hooks hooks_;
+  const WaitPolicy policy_;       // without the network, which goes when the group fails
   const ErrorPointer destroyed_;  // made beforehand, as the next
   const ErrorPointer no_memory_;
 

@@ -97,13 +97,13 @@ bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t t
 MessagePlace Mail::place_of(const Message& message, const MailRing& to) const {
   const bool is_long = message.size > MailRing::kRoom;
   // Relaxed: only a hint. A message to this member itself can be copied by it only from symmetric memory.
-  const Reads reads = message.peer == job_.me ? Reads::kNo : to.reads.load(std::memory_order_relaxed);
+  const Reads reads = message.place == job_.me ? Reads::kNo : to.reads.load(std::memory_order_relaxed);
   return is_long ? places_.place_of(message.data, message.size, reads) : MessagePlace();
 }
 
 bool Mail::wants_from(int member) const {
   return std::any_of(receives_.begin(), receives_.end(),
-                     [member](const MessagePointer& one) { return one->peer == member || one->peer < 0; });
+                     [member](const MessagePointer& one) { return one->place == member || one->place < 0; });
 }
 
 bool Mail::pull(int member) {
@@ -181,18 +181,23 @@ bool Mail::take_place(int member, const Head& head) {
     return true;
   }
   const auto error = std::make_shared<const Error>(
-      fail(failure, fmt::format("shmem: PE {}: a message of {} cannot be copied: {}", job_.me,
+      fail(failure, fmt::format("shmem: PE {}: a message of {} cannot be copied: {}", job_.world_me(),
                                 describe_pe(job_, member), std::make_error_code(failure).message())));
-  lost_(*error);
+  hooks_.lost(*error);
   end_all(error);
   return false;
+}
+
+void Mail::found_peer(Message& message, int member) const {
+  message.place = member;
+  message.peer = job_.nodes.world(member);
 }
 
 /// Finds who takes the message: the first that asked for it, or none yet.
 bool Mail::begin_message(int member, const Head& head) {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
   const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
-    return (one->peer == member || one->peer < 0) && one->tag == head.tag;
+    return (one->place == member || one->place < 0) && one->tag == head.tag;
   });
   // One of another size or type has to be taken out of the ring all the same.
   if (found == receives_.end() || !(*found)->fits({head.size, head.type})) {
@@ -200,7 +205,7 @@ bool Mail::begin_message(int member, const Head& head) {
     return false;
   }
   peer.taker = *found;
-  peer.taker->peer = member;
+  found_peer(*peer.taker, member);
   peer.taker->begun = true;
   receives_.erase(found);
   return true;
@@ -210,7 +215,7 @@ bool Mail::begin_message(int member, const Head& head) {
 void Mail::match(int member) {
   for (auto one = receives_.begin(); one != receives_.end();) {
     const MessagePointer message = *one++;
-    if (message->peer == member || message->peer < 0) {
+    if (message->place == member || message->place < 0) {
       take_early(message);
     }
   }
@@ -218,7 +223,7 @@ void Mail::match(int member) {
 
 bool Mail::take_early(const MessagePointer& message) {
   for (int member = 0; member < job_.size; ++member) {
-    if (message->peer >= 0 && message->peer != member) {
+    if (message->place >= 0 && message->place != member) {
       continue;
     }
     auto& early = peers_[static_cast<std::size_t>(member)].early;
@@ -227,7 +232,7 @@ bool Mail::take_early(const MessagePointer& message) {
       if (one->head.tag != message->tag || !whole) {
         continue;
       }
-      message->peer = member;
+      found_peer(*message, member);
       if (message->fits({one->head.size, one->head.type})) {
         copy_cached(message->data, one->data.data(), message->size);
       }
@@ -242,12 +247,12 @@ bool Mail::take_early(const MessagePointer& message) {
 
 /// A message that has come, whole.
 void Mail::end_received(const MessagePointer& message, const Head& head) {
-  auto difference = compare_ends(job_.me, *message, {head.size, head.type});
+  auto difference = compare_ends(job_.world_me(), *message, {head.size, head.type});
   if (head.type == 0) {
     end(message, difference);
     return;
   }
-  Peer& peer = peers_[static_cast<std::size_t>(message->peer)];
+  Peer& peer = peers_[static_cast<std::size_t>(message->place)];
   peer.answers.push_back({{head.number, {message->size, message->type}}, message, std::move(difference)});
 }
 
@@ -293,7 +298,7 @@ bool Mail::hear_answers(int member) {
                                   [&](const Unanswered& sent) { return sent.number == answer.number; });
     if (one != peer.unanswered.end()) {  // else its sender has not waited so long
       const MessagePointer message = one->message;
-      end(message, compare_ends(job_.me, *message, answer.end));
+      end(message, compare_ends(job_.world_me(), *message, answer.end));
       peer.unanswered.erase(one);
       from.awaits.fetch_sub(1, std::memory_order_relaxed);
     }

@@ -34,12 +34,14 @@ struct Message {
   std::byte* data = nullptr;  // not written to when sending
   std::size_t size = 0;
   std::uint32_t type = 0;
-  int peer = 0;  // -1: any
+  int peer = 0;  // a member of the group; -1: any
   int tag = 0;
   Clock::time_point deadline = Clock::time_point::max();
   std::function<void()> done;  // called once, without locks
 
-  bool begun = false;  // some of it is in a ring, or was taken from there
+  bool by_network = false;  // NetworkMail waits for it
+  int place = 0;            // Mail's: of the peer among the members of its node; -1: any
+  bool begun = false;       // some of it is in a ring, or was taken from there
   std::atomic<bool> over{false};
   // Constant once over.
   std::uint32_t peer_type = 0;

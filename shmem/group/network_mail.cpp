@@ -31,9 +31,10 @@ std::uint64_t answer_tag_of(const Message& message) {
 
 }  // namespace
 
-NetworkMail::NetworkMail(Network& network, Notices& notices, int me, int members)
+NetworkMail::NetworkMail(Network& network, Notices& notices, Mail& here, int me, int members)
     : network_(network),
       notices_(notices),
+      here_(here),
       me_(me),
       members_(members),
       destroyed_(std::make_shared<const Error>(
@@ -44,11 +45,11 @@ NetworkMail::NetworkMail(Network& network, Notices& notices, int me, int members
 
 Result<void> NetworkMail::begin(UnderWay& one) {
   const Message& message = *one.message;
+  if (one.shared) {
+    return {};  // see look_for_any
+  }
   if (stopped_) {
     return *stopped_;
-  }
-  if (message.peer < 0) {
-    return {};  // see outcome_of
   }
   if (message.way == Message::Way::kSend) {
     return begin_send(one);
@@ -62,22 +63,47 @@ Result<void> NetworkMail::begin(UnderWay& one) {
   return {};
 }
 
-/// A receive from any member becomes one from a member that has sent: only of that UCX says that its sender is lost.
-/// False: none has sent.
-bool NetworkMail::begin_by_any(UnderWay& one) {
-  Message& message = *one.message;
+/// The first member of another node that has sent such a message.
+std::optional<int> NetworkMail::sender_of(const Message& message) {
   const TagPattern tags{tag_of(message), ~kTypeBits};
   network_.advance();  // as test() does for those that have begun
   if (!network_.has_come(tags)) {
-    return false;
+    return std::nullopt;
   }
   for (int member = 0; member < members_; ++member) {
     if (member != me_ && network_.has_come_from(member, tags)) {
-      message.peer = member;
-      return true;
+      return member;
     }
   }
-  return false;
+  return std::nullopt;
+}
+
+void NetworkMail::take_back(UnderWay& one) {
+  if (one.shared && !here_.withdraw(one.message)) {
+    one.message = nullptr;
+  }
+  one.shared = false;
+}
+
+/// A receive from any member becomes one from a member that has sent: only of that UCX says that its sender is lost.
+/// Its limit is Mail's matter until then.
+std::optional<Result<void>> NetworkMail::look_for_any(UnderWay& one, bool notices) {
+  const auto sender = sender_of(*one.message);
+  const auto lost = sender ? std::nullopt : network_.lost();
+  const bool is_over = one.message->over.load(std::memory_order_acquire);  // pairs with Mail::end()
+  if (!sender && !lost && !notices && !is_over) {
+    return std::nullopt;
+  }
+  take_back(one);
+  if (!one.message) {
+    return std::nullopt;
+  }
+  if (!sender) {
+    return failure_of(*one.message, lost.value_or(fail(std::errc::connection_reset, "")));
+  }
+  one.message->peer = *sender;
+  const auto ok = begin(one);
+  return ok ? std::nullopt : std::optional<Result<void>>(failure_of(*one.message, ok.error()));
 }
 
 /// Answers to messages of one tag come in the order of these messages.
@@ -103,10 +129,17 @@ Result<void> NetworkMail::begin_send(UnderWay& one) {
 }
 
 void NetworkMail::post(const MessagePointer& message) {
+  std::list<UnderWay> added;
+  UnderWay& one = added.emplace_back(UnderWay{message});  // UCX keeps its address
+  message->by_network = true;
+  one.shared = message->peer < 0;
+  if (one.shared) {
+    here_.post(message);  // without the mutex: it may call `done`
+  }
   {
     const std::scoped_lock lock(mutex_);
     with_memory([this] { poll(); });  // a message that has come is that of an earlier receive from any member
-    UnderWay& one = under_way_.emplace_back(UnderWay{message});  // UCX keeps its address
+    under_way_.splice(under_way_.end(), added);
     with_memory([&] {
       if (const auto ok = begin(one); !ok) {
         const auto why = std::make_shared<const Error>(failure_of(*message, ok.error()));
@@ -143,13 +176,12 @@ Result<bool> NetworkMail::test(UnderWay& one) {
 
 /// Once over. `notices`: some have come.
 std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices) {
-  if (one.message->peer < 0 && begin_by_any(one)) {
-    if (const auto ok = begin(one); !ok) {
-      return failure_of(*one.message, ok.error());
+  if (one.shared) {
+    if (auto failed = look_for_any(one, notices); failed || one.shared || !one.message) {
+      return failed;
     }
   }
-  const bool waits = one.message->peer < 0;
-  const auto done = waits ? Result<bool>(false) : test(one);
+  const auto done = test(one);
   if (!done && done.error().code != std::errc::message_size) {
     give_up(one);
     return failure_of(*one.message, done.error());
@@ -157,10 +189,7 @@ std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices)
   if (!done || *done) {
     return compare(one);
   }
-  if (const auto lost = waits ? network_.lost() : std::nullopt) {
-    return failure_of(*one.message, *lost);
-  }
-  const bool alone = notices && (waits || notices_.has_come(one.message->peer));
+  const bool alone = notices && notices_.has_come(one.message->peer);
   if (!alone && Clock::now() < one.message->deadline) {
     return std::nullopt;
   }
@@ -171,9 +200,9 @@ std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices)
   if (alone) {
     return failure_of(*one.message, fail(std::errc::connection_reset, ""));
   }
-  const std::string other = waits ? "any PE" : fmt::format("PE {}", one.message->peer);
-  return fail(std::errc::timed_out, fmt::format("shmem: PE {}: a message {} {} was not completed in time", me_,
-                                                one.message->way == Message::Way::kSend ? "to" : "from", other));
+  return fail(std::errc::timed_out,
+              fmt::format("shmem: PE {}: a message {} PE {} was not completed in time", me_,
+                          one.message->way == Message::Way::kSend ? "to" : "from", one.message->peer));
 }
 
 void NetworkMail::give_up(UnderWay& one) {
@@ -260,6 +289,7 @@ void NetworkMail::end_all(const ErrorPointer& error) {
   stopped_ = error;
   for (UnderWay& one : under_way_) {
     give_up(one);
+    take_back(one);
     if (one.message) {
       end(one.message, error);
     }
@@ -304,6 +334,7 @@ Result<void> NetworkMail::wait(const MessagePointer& message) {
     if (look < kLooks) {
       std::this_thread::yield();
     } else {
+      here_.look();  // for a message of any member, if Mail has no thread
       std::this_thread::sleep_for(std::chrono::microseconds{200});
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two members of a group on several nodes, matched by tag, through the network.
+// Messages between two members of a group on different nodes, matched by tag, through the network.
 #pragma once
 
 #include <condition_variable>
@@ -18,13 +18,14 @@ namespace shmem {
 /// over at once, and while any thread waits for one.
 class NetworkMail {
  public:
-  /// `network` and `notices` outlive stop().
-  NetworkMail(Network& network, Notices& notices, int me, int members);
+  /// `network` and `notices` outlive stop(); `here`, which has the messages of members on this node, outlives this.
+  NetworkMail(Network& network, Notices& notices, Mail& here, int me, int members);
   NetworkMail(const NetworkMail&) = delete;
   NetworkMail& operator=(const NetworkMail&) = delete;
   ~NetworkMail() { stop(destroyed_); }
 
-  /// Begins a message. One of any member begins once a member has sent one.
+  /// Begins a message. One of any member is also begun in Mail: it is the network's once a member of another node has
+  /// sent one.
   void post(const MessagePointer& message);
   /// Until it is over. Returns its Error.
   Result<void> wait(const MessagePointer& message);
@@ -36,6 +37,7 @@ class NetworkMail {
   /// A message and what belongs to it: the sender of a typed message receives an answer, the receiver sends it.
   struct UnderWay {
     MessagePointer message;  // nullptr: it is over, and only the answer is left
+    bool shared = false;     // Mail has it as well: it is of any member
     std::optional<std::uint64_t> request{};
     std::optional<std::uint64_t> answer_request{};
     Arrival arrival{};     // to a receiver
@@ -46,9 +48,12 @@ class NetworkMail {
   // Under mutex_.
   Result<void> begin(UnderWay& one);
   Result<void> begin_send(UnderWay& one);
-  bool begin_by_any(UnderWay& one);
+  [[nodiscard]] std::optional<int> sender_of(const Message& message);
+  std::optional<Result<void>> look_for_any(UnderWay& one, bool notices);
   bool poll();
   std::optional<Result<void>> outcome_of(UnderWay& one, bool notices);
+  /// A message of any member leaves Mail, or is its own.
+  void take_back(UnderWay& one);
   /// True or an Error: all requests are over.
   Result<bool> test(UnderWay& one);
   void give_up(UnderWay& one);
@@ -68,6 +73,7 @@ class NetworkMail {
 
   Network& network_;
   Notices& notices_;
+  Mail& here_;
   const int me_;
   const int members_;
   const ErrorPointer destroyed_;  // made beforehand, as the next

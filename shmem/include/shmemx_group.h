@@ -144,6 +144,8 @@ typedef struct shmemx_group_statistics_t {
   uint64_t direct_calls;    /* of these, on symmetric memory */
   uint64_t staged_bytes;    /* that were copied to the library, because a call was not direct */
   uint64_t direct_messages; /* received, that were copied straight from the sender's buffer */
+  uint64_t device_barriers; /* barriers that went through the Global Barrier Accelerator */
+  uint64_t sent_bytes;      /* to members on other nodes; all else goes through shared memory */
 } shmemx_group_statistics_t;
 SHMEM_API int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) SHMEM_NOEXCEPT;
 

@@ -110,6 +110,8 @@ class Network : public Background {
                                                   std::size_t /*bytes*/, Arrival& /*arrival*/) {
     return fail(std::errc::not_supported, "shmem: this network receives messages of one tag only");
   }
+  /// Bytes of all sends that were started.
+  [[nodiscard]] virtual std::uint64_t sent_bytes() const { return 0; }
   /// Waits for the send or receive. Afterwards, even after an Error, its number is invalid and its memory is the
   /// caller's. `limit` replaces that of the settings.
   virtual Result<void> wait(std::uint64_t request, std::optional<std::chrono::nanoseconds> limit = {}) = 0;

@@ -73,6 +73,7 @@ Result<std::uint64_t> UcxMessages::start(bool receive, int pe, const TagPattern&
     return peers_.error(*message.peer, status, op_of(message));
   }
   message.request = request;
+  sent_bytes_.fetch_add(receive ? 0 : bytes, std::memory_order_relaxed);  // a statistic
   if (request == nullptr) {
     message.done.store(true, std::memory_order_relaxed);
   }

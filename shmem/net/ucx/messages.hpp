@@ -43,6 +43,7 @@ class UcxMessages {
   Result<void> wait(std::uint64_t number, std::optional<std::chrono::nanoseconds> limit);
   Result<bool> test(std::uint64_t number);
   void cancel(std::uint64_t number);
+  [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool has_come(const TagPattern& pattern) const;
   [[nodiscard]] bool has_come_from(int pe, const TagPattern& tags) const;
 
@@ -95,6 +96,7 @@ class UcxMessages {
   const int me_;
   const std::uint64_t job_;
   const std::function<std::optional<TagPattern>(std::uint64_t)> interrupts_;
+  std::atomic<std::uint64_t> sent_bytes_{0};
   RecordPool<Message> messages_;  // guarded by the lock of the peers; each Message belongs to the holder of its number
 };
 

@@ -59,6 +59,7 @@ class UcxNetwork final : public Network {
   }
   Result<bool> test(std::uint64_t request) override { return messages_.test(request); }
   void cancel(std::uint64_t request) override { messages_.cancel(request); }
+  [[nodiscard]] std::uint64_t sent_bytes() const override { return messages_.sent_bytes(); }
   [[nodiscard]] bool has_come(const TagPattern& pattern) override { return messages_.has_come(pattern); }
   [[nodiscard]] bool has_come_from(int pe, const TagPattern& pattern) override {
     return messages_.has_come_from(pe, pattern);

@@ -12,9 +12,10 @@ using namespace group_ranks;
 
 class GroupOnNodes : public ::testing::Test {
  protected:
-  /// Runs ranks on two nodes. Skips the test if libshmem was built without UCX.
-  static void expect(const std::string& expected, int size, const Body& body) {
-    const std::string all = run_ranks(size, body, {"kiwi", "lemon"});
+  /// Runs ranks on two nodes, or on these, in turn. Skips the test if libshmem was built without UCX.
+  static void expect(const std::string& expected, int size, const Body& body,
+                     const std::vector<const char*>& nodes = {"kiwi", "lemon"}) {
+    const std::string all = run_ranks(size, body, nodes);
     if (all.find("built without UCX") != std::string::npos) {
       GTEST_SKIP() << "libshmem was built without UCX";
     }
@@ -26,10 +27,84 @@ TEST_F(GroupOnNodes, CollectivesMoveAndCombineAllSizes) {
   for (const int size : {2, 3, 4}) {
     expect("", size, check_all_kinds);
   }
+  for (const int size : {3, 6}) {
+    expect("", size, check_all_kinds, {"kiwi", "lemon", "mango"});
+  }
+}
+
+std::uint64_t sent_bytes(shmemx_group_t* group) {
+  shmemx_group_statistics_t now{};
+  return shmemx_group_statistics(group, &now) == 0 ? now.sent_bytes : 0;
+}
+
+TEST_F(GroupOnNodes, ReduceScatterSendsEachBlockToItsNodeOnce) {
+  constexpr std::size_t kBytes = 200'000;
+  constexpr std::size_t kHeads = 4000;
+  for (const std::size_t nodes : {2, 3}) {
+    for (const std::size_t each : {1, 2}) {
+      const auto body = [&](shmemx_group_t* group, int rank, int size) -> std::string {
+        const std::uint64_t before = sent_bytes(group);
+        std::string bad = check_kind(group, SHMEMX_GROUP_REDUCE_SCATTER, rank, size, kBytes, 0);
+        const std::uint64_t sent = sent_bytes(group) - before;
+        const std::size_t expected = (nodes - 1) * kBytes;
+        return sent >= expected && sent < expected + kHeads ? bad : bad + std::to_string(sent) + " bytes were sent";
+      };
+      std::vector<const char*> names{"kiwi", "lemon", "mango"};
+      names.resize(nodes);
+      expect("", static_cast<int>(nodes * each), body, names);
+    }
+  }
+}
+
+TEST_F(GroupOnNodes, ReduceScatterMayOverwriteThisRanksBlock) {
+  expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    constexpr std::size_t kBytes = 1'500'000;
+    std::vector<Bytes> blocks;
+    std::vector<const void*> from;
+    for (int i = 0; i < size; ++i) {
+      blocks.push_back(filled(rank, i, kBytes));
+      from.push_back(blocks.back().data());
+    }
+    void* to = blocks[static_cast<std::size_t>(rank)].data();
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_REDUCE_SCATTER);
+    call.from = from.data();
+    call.to = &to;
+    call.bytes = kBytes;
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    Bytes expected(kBytes);
+    for (int i = 0; i < size; ++i) {
+      for (std::size_t at = 0; at < kBytes; ++at) {
+        expected[at] = static_cast<std::uint8_t>(expected[at] + pattern(i, rank, at));
+      }
+    }
+    return blocks[static_cast<std::size_t>(rank)] == expected ? "" : "wrong data";
+  });
 }
 
 TEST_F(GroupOnNodes, AlltoallTakesSizesThatDiffer) {
-  expect("", 3, check_alltoall);
+  for (const int size : {3, 4}) {
+    expect("", size, check_alltoall);
+  }
+}
+
+TEST_F(GroupOnNodes, GatherSendsNothingWithinANode) {
+  expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    constexpr std::size_t kBytes = 3'000'000;  // several pieces of a stage
+    constexpr std::size_t kHeads = 4000;
+    std::string bad;
+    for (const int kind : {SHMEMX_GROUP_GATHER, SHMEMX_GROUP_SCATTER}) {
+      const std::uint64_t before = sent_bytes(group);
+      bad += check_kind(group, kind, rank, size, kBytes, 1);
+      const std::uint64_t sent = sent_bytes(group) - before;
+      const bool gathers = kind == SHMEMX_GROUP_GATHER;
+      const std::size_t expected =
+          rank % 2 == (gathers ? 0 : 1) && (gathers || rank == 1) ? (gathers ? 1 : 2) * kBytes : 0;
+      bad += sent >= expected && sent < expected + kHeads ? "" : std::to_string(sent) + " bytes were sent";
+    }
+    return bad;
+  });
 }
 
 TEST_F(GroupOnNodes, AlltoallInPlaceReadsAllBeforeItWrites) {
@@ -150,6 +225,75 @@ TEST_F(GroupOnNodes, MessagesOfAnyRankAreReceived) {
 
 TEST_F(GroupOnNodes, ManyMessagesGoBackAndForth) {
   expect("", 3, check_many_messages);
+}
+
+TEST_F(GroupOnNodes, MessagesWithinANodeDoNotUseTheNetwork) {
+  expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    const std::uint64_t before = sent_bytes(group);
+    const int other = (rank + 2) % size;  // on this node
+    for (int i = 0; i < 200; ++i) {
+      const Bytes data = filled(rank, i, i == 7 ? 3'000'000 : static_cast<std::size_t>(i * 50));
+      Bytes got(data.size());
+      Mail out;
+      Mail in;
+      out.send(group, data, other, i % 3);
+      in.receive(group, got, i % 5 == 0 ? -1 : other, i % 3);
+      if (shmemx_group_message_wait(in.message) != 0 || shmemx_group_message_wait(out.message) != 0) {
+        return shmemx_error_text();
+      }
+      if (got != filled(other, i, got.size()) || shmemx_group_message_source(in.message) != other) {
+        return "wrong data or source in message " + std::to_string(i);
+      }
+    }
+    return sent_bytes(group) == before ? "" : std::to_string(sent_bytes(group) - before) + " bytes were sent";
+  });
+}
+
+TEST_F(GroupOnNodes, AMessageOfADeadRankOfThisNodeFailsWithItsName) {
+  expect("rank 2:  (status 9)\n", 4, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    Bytes data(64);
+    Mail mail;
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    // Rank 3 waits for one that waits for the dead rank: it hears of that one's failure, or of the death.
+    mail.receive(group, data, rank == 3 ? 1 : rank == 1 ? 0 : 2, 1);
+    const int error = shmemx_group_message_wait(mail.message);
+    const std::string text = shmemx_error_text();
+    return error != 0 && error != -ETIMEDOUT && text.find(rank == 0 ? "rank 2" : "rank ") != std::string::npos
+               ? ""
+               : std::to_string(error) + ": " + text;
+  });
+}
+
+/// Rank 0 waits for a rank of its node, which waits until that has ended.
+TEST_F(GroupOnNodes, AMemberOfAnotherNodeThatGivesUpEndsMessagesWithinANode) {
+  const SharedCount ended;
+  expect("", 4, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    if (rank == 1) {
+      shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+      call.timeout_ns = 100'000'000;
+      const std::string bad = expect_failure(group, call, ETIMEDOUT, {"waited for rank"});
+      ended.add();
+      return bad;
+    }
+    std::string bad;
+    if (rank == 0) {
+      Bytes data(64);
+      Mail mail;
+      mail.receive(group, data, 2, 3, 0);
+      const int error = shmemx_group_message_wait(mail.message);
+      const std::string text = shmemx_error_text();
+      bad = error == -ECANCELED && text.find("rank 1 is lost: it has given the group up") != std::string::npos
+                ? ""
+                : std::to_string(error) + ": " + text;
+      ended.add();
+    }
+    while (ended.get() < 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return bad;
+  });
 }
 
 TEST_F(GroupOnNodes, AMessageThatIsNotWaitedForArrives) {
