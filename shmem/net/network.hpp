@@ -143,6 +143,8 @@ class Network : public Background {
   [[nodiscard]] virtual bool has_lost(int pe) const = 0;
   /// What was begun on this PE is given up, if it is lost: no later quiet() fails because of it.
   virtual void forget_lost(int /*pe*/) {}
+  /// The same, lost or not: its memory is the caller's again. The PE may be lost because of it.
+  virtual void leave_out(int /*pe*/) {}
   /// The first PE that was lost, and why.
   [[nodiscard]] virtual std::optional<Error> lost() const = 0;
   /// "ucx 1.13 (tcp)", for SHMEM_INFO.

@@ -226,7 +226,7 @@ Result<WhoIsLeft> SpanningSurvivors::agree(std::uint32_t id) {
     if (has_member(proposal, i)) {
       left.members.push_back(i);
     } else if (i != me_) {
-      job_.network->forget_lost(world_.pe(i));
+      job_.network->leave_out(world_.pe(i));
     }
   }
   keep(left.members);

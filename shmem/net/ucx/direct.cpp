@@ -248,6 +248,16 @@ Result<void> UcxDirect::quiet(PeChoice pes) {
       [this](UcxPeer& peer, void* request) { return finish_flush(peer, request); });
 }
 
+void UcxDirect::stop(UcxPeer& peer) {
+  const Left* left = nullptr;
+  {
+    const auto held = peers_.lock();
+    left = &left_of(peer.pe);
+  }
+  peers_.give_up(peer);
+  wait_policy_.settle([left] { return left->count.load(std::memory_order_acquire) == 0; });
+}
+
 Result<void> UcxDirect::finish_flush(UcxPeer& peer, void* request) {
   const UcxCalls& calls = worker_.calls();
   ucs_status_t status = UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_OK;
@@ -256,14 +266,7 @@ Result<void> UcxDirect::finish_flush(UcxPeer& peer, void* request) {
     status = calls.request_check_status(request);
     calls.request_free(request);
     if (waited == std::errc::timed_out || waited == std::errc::operation_canceled) {
-      // Operations may still be under way, but their bytes are the caller's again.
-      const Left* left = nullptr;
-      {
-        const auto held = peers_.lock();
-        left = &left_of(peer.pe);
-      }
-      peers_.give_up(peer);
-      wait_policy_.settle([left] { return left->count.load(std::memory_order_acquire) == 0; });
+      stop(peer);
       return wait_policy_.error(waited, peers_, peer, kQuieting);
     }
   }

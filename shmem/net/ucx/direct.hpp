@@ -27,6 +27,7 @@ class UcxDirect final : public UcxOneSided {
   /// UCX's fence orders operations on one path only, and several may lead to a PE.
   Result<void> fence(PeChoice pes) override { return quiet(pes); }
   Result<void> quiet(PeChoice pes) override;
+  void stop(UcxPeer& peer) override;
 
  private:
   /// What UCX was asked to do for a peer. `request`: nullptr if it is done, an error's number, or UCX's request.

@@ -194,4 +194,22 @@ Result<std::unique_ptr<Network>> make_network(Bootstrap& world, NetworkSettings 
                                       settings);
 }
 
+void UcxNetwork::forget_lost(int pe) {
+  const auto held = peers_.lock();
+  if (peers_.has_lost(pe)) {
+    UcxPeers::forget(peers_.at(pe));
+  }
+}
+
+void UcxNetwork::leave_out(int pe) {
+  UcxPeer& peer = peers_.at(pe);
+  auto held = peers_.lock();
+  if (UcxPeers::has_begun(peer)) {
+    held.unlock();
+    one_sided_.stop(peer);
+    held.lock();
+  }
+  UcxPeers::forget(peer);
+}
+
 }  // namespace shmem

@@ -76,7 +76,8 @@ class UcxNetwork final : public Network {
   void sleep(std::chrono::nanoseconds longest) override { worker_->sleep(longest); }
   void wake() override { worker_->wake(); }
   [[nodiscard]] bool has_lost(int pe) const override { return peers_.has_lost(pe); }
-  void forget_lost(int pe) override { peers_.forget_lost(pe); }
+  void forget_lost(int pe) override;
+  void leave_out(int pe) override;
   [[nodiscard]] std::optional<Error> lost() const override { return peers_.first_lost(); }
   [[nodiscard]] std::string describe() const override;
 

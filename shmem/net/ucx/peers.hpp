@@ -86,13 +86,10 @@ class UcxPeers {
   [[nodiscard]] bool has_lost(int pe) const {
     return peers_[static_cast<std::size_t>(pe)].lost.load(std::memory_order_acquire) != nullptr;
   }
-  void forget_lost(int pe) {
-    const auto held = lock();
-    if (has_lost(pe)) {
-      UcxPeer& peer = peers_[static_cast<std::size_t>(pe)];
-      peer.flushed = peer.begun;
-    }
-  }
+  /// False: no quiet() waits for it. REQUIRES: lock().
+  [[nodiscard]] static bool has_begun(const UcxPeer& peer) { return peer.flushed != peer.begun; }
+  /// No later quiet() waits for what was begun. REQUIRES: lock().
+  static void forget(UcxPeer& peer) { peer.flushed = peer.begun; }
   [[nodiscard]] std::optional<Error> first_lost() const;
 
   /// "put 64 bytes to PE 3 (on kiwi)".
@@ -141,6 +138,8 @@ class UcxOneSided {
                                    std::uint64_t operand) = 0;
   virtual Result<void> fence(PeChoice pes) = 0;
   virtual Result<void> quiet(PeChoice pes) = 0;
+  /// Afterwards no operation that was started on this PE touches local memory.
+  virtual void stop(UcxPeer& peer) = 0;
 
  protected:
   static constexpr OpText kQuieting{"complete its operations on", 0, ""};
@@ -164,7 +163,7 @@ Result<void> UcxOneSided::flush_peers(UcxPeers& peers, PeChoice pes, Begin begin
   Result<void> result;
   auto held = peers.lock();
   for (UcxPeer* peer : peers.connected()) {
-    if (peer->flushed == peer->begun || !pes.contains(peer->pe)) {
+    if (!UcxPeers::has_begun(*peer) || !pes.contains(peer->pe)) {
       continue;
     }
     const bool lost = peer->lost.load(std::memory_order_acquire) != nullptr;

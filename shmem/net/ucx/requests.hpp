@@ -29,6 +29,7 @@ class UcxRequests final : public UcxOneSided {
                            std::uint64_t operand) override;
   Result<void> fence(PeChoice /*pes*/) override { return {}; }
   Result<void> quiet(PeChoice pes) override;
+  void stop(UcxPeer& peer) override;
 
  private:
   using Message = UcxSendQueue::Message;
@@ -45,8 +46,6 @@ class UcxRequests final : public UcxOneSided {
   /// Returns the value of the answer.
   Result<std::uint64_t> wait(UcxPeer& peer, Expected& expected, const OpText& op);
   Result<void> finish(const std::vector<Message*>& messages, UcxPeer& peer, const OpText& op);
-  /// Afterwards no operation that was started on this PE touches local memory.
-  void stop(UcxPeer& peer);
 
   [[nodiscard]] Request request_of(RequestKind kind, const RemotePlace& place) const;
   [[nodiscard]] Request change_of(const RemotePlace& word, std::size_t size, AtomicOperation operation,

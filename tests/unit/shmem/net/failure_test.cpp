@@ -325,6 +325,34 @@ TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
   }
 }
 
+/// As after a shrink, which leaves out a PE that hangs, and may be lost later.
+TEST_P(OneSidedFailureTest, DoesNotWaitForWhatWasBegunOnAPeThatIsLeftOut) {
+  for (const Call& call : {Call{"fetch", fetch_word}, Call{"put and quiet", put_and_quiet},
+                           Call{"start_put", start_put_large_and_quiet}, Call{"set and quiet", set_and_quiet}}) {
+    SCOPED_TRACE(call.name);
+    const auto texts = in_this_way(
+        2,
+        [&](NetworkPe& me) -> std::string {
+          std::string text = shake_hands(me);
+          if (me.pe == 1) {
+            while (me.rendezvous.flag.load() == 0) {
+              std::this_thread::sleep_for(milliseconds{1});
+            }
+            return text;
+          }
+          if (call.step(me)) {
+            text += "done too early; ";
+          }
+          me.network->leave_out(1);
+          text += problem_of(me.network->quiet());
+          me.rendezvous.flag.store(1);
+          return text;
+        },
+        milliseconds{150});
+    EXPECT_THAT(texts, Each(IsEmpty()));
+  }
+}
+
 /// A late answer is dropped: the memory belongs to the caller again.
 TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
   for (const Call& call : {Call{"get", get_large}, Call{"start_get and quiet", start_get_large_and_quiet}}) {
