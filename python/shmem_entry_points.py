@@ -25,10 +25,13 @@ def program() -> NoReturn:
 def register_torch_backend() -> None:
     """Makes the backend "shmem" known to torch.distributed; its first group imports shmem_torch.
 
-    PyTorch 2.5 and later call it at the end of "import torch", and fail if it does.
+    Imports shmem_torch if that shall take the place of gloo. PyTorch 2.5 and later call it at the end of "import torch",
+    and fail if it does.
     """
     import torch.distributed as dist
 
+    if os.environ.get("SHMEM_TORCH_GLOO") == "1" and dist.is_available():
+        import shmem_torch  # noqa: F401
     if importlib.util.find_spec("shmem_torch") is None or not dist.is_available() or hasattr(dist.Backend, "SHMEM"):
         return
 

@@ -15,6 +15,8 @@ kind) all get an exception, and the group goes on.
 
 Calls on tensors of :func:`empty` copy nothing: each rank reads those of the others.
 
+If SHMEM_TORCH_GLOO is 1, shmem also makes the groups of CPU tensors that the program asks gloo for.
+
 With PyTorch 2.6 importing it also gives ``torch.distributed._symmetric_memory`` memory for CPU tensors, for process groups of
 any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says so.
 """
@@ -54,7 +56,7 @@ if _torch.__version__.split(".")[:2] != _TORCH.split("."):
 
 import torch.distributed as _dist
 
-from . import _C
+from . import _C, _gloo
 
 __all__ = ["HAS_SYMMETRIC_MEMORY", "Statistics", "__version__", "empty", "monitored_barrier", "statistics"]
 
@@ -122,6 +124,9 @@ if not hasattr(_dist.Backend, "SHMEM"):
         _dist.Backend.register_backend("shmem", _create, devices=["cpu"])
     except TypeError:  # PyTorch 1
         _dist.Backend.register_backend("shmem", _create)
+
+if _gloo.is_wanted():
+    _gloo.take_over()
 
 # A daemon thread that waits for other ranks, or a future's callback, would end the process by SIGABRT.
 _atexit.register(_C.begin_interpreter_exit)
