@@ -83,6 +83,7 @@ Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
     return variables.error();
   }
   settings.host_id = variables->host_id;
+  settings.folder = given.directory != nullptr ? given.directory : variables->exchange_dir;
   return settings;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/exchange/channel.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -21,21 +24,64 @@ namespace {
 constexpr int kBacklog = 128;
 
 struct SeatAddress {
-  sockaddr_un socket{};
+  sockaddr_un socket{.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t size = 0;
+  base::UniqueFd folder{};  // by which the path goes, if it would be too long
   [[nodiscard]] const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&socket); }
+  /// REQUIRES: there is room.
+  void set(std::size_t begin, const std::string& name) {
+    std::memcpy(socket.sun_path + begin, name.data(), std::min(name.size(), sizeof(socket.sun_path) - begin));
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + begin + name.size());
+  }
 };
 
-SeatAddress address_of(const std::string& exchange, std::uint32_t seat) {
-  // The user is in the name, so that two users may have exchanges of one name. A leading 0: not in the file system.
-  const std::string name = fmt::format("shmem-exchange/{}/{}/{}", ::geteuid(), exchange, seat);
-  static_assert(sizeof("shmem-exchange/4294967295//63") + kMostNameBytes + kMostNodeBytes <
-                sizeof(sockaddr_un::sun_path));
+std::string file_of(const MeetingPlace& place, std::uint32_t seat) {
+  return fmt::format("{}.{}", place.exchange, seat);
+}
+std::string path_of(const MeetingPlace& place, std::uint32_t seat) {
+  return place.folder.empty() ? std::string() : place.folder + "/" + file_of(place, seat);
+}
+
+SeatAddress address_of(const MeetingPlace& place, std::uint32_t seat) {
   SeatAddress address;
-  address.socket.sun_family = AF_UNIX;
-  std::memcpy(address.socket.sun_path + 1, name.data(), std::min(name.size(), sizeof(address.socket.sun_path) - 1));
-  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (place.folder.empty()) {
+    // The user is in the name, so that two users may have exchanges of one name. A leading 0: not in the file system.
+    static_assert(sizeof("shmem-exchange/4294967295//63") + kMostNameBytes + kMostNodeBytes <
+                  sizeof(sockaddr_un::sun_path));
+    address.set(1, fmt::format("shmem-exchange/{}/{}/{}", ::geteuid(), place.exchange, seat));
+    return address;
+  }
+  std::string path = path_of(place, seat);
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    static_assert(sizeof("/proc/self/fd/2147483647/.63") + kMostNameBytes + kMostNodeBytes <
+                  sizeof(sockaddr_un::sun_path));
+    address.folder.reset(::open(place.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    path = fmt::format("/proc/self/fd/{}/{}", address.folder.get(), file_of(place, seat));
+  }
+  address.set(0, path);
   return address;
+}
+
+/// Makes the folder if it does not exist. Others must not be able to put sockets of theirs there.
+Result<void> prepare(const std::string& folder) {
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    return fail_errno(errno, fmt::format("cannot make the folder {} of exchanges", folder));
+  }
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    return fail_errno(errno, fmt::format("cannot use the folder {} of exchanges", folder));
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return fail(std::errc::not_a_directory, fmt::format("{}, where exchanges are to be, is no folder", folder));
+  }
+  if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fail(
+        std::errc::permission_denied,
+        fmt::format("the folder {} of exchanges belongs to user {} and has mode {:o}: it must belong to user {}, "
+                    "and no other user may write to it",
+                    folder, status.st_uid, status.st_mode & 07777U, ::geteuid()));
+  }
+  return {};
 }
 
 base::UniqueFd new_socket() {
@@ -77,11 +123,12 @@ ssize_t receive_bytes(int socket, msghdr& header, int flags) {
 
 }  // namespace
 
-Result<Channel> Channel::connect(const std::string& exchange, std::uint32_t seat) {
+Result<Channel> Channel::connect(const MeetingPlace& place, std::uint32_t seat) {
   base::UniqueFd socket = new_socket();
-  const SeatAddress address = address_of(exchange, seat);
+  const SeatAddress address = address_of(place, seat);
   if (!socket || ::connect(socket.get(), address.data(), address.size) != 0) {
-    return fail_errno(errno, fmt::format("cannot connect to seat {} of exchange {}", seat, exchange));
+    const int error = errno == ENOENT ? ECONNREFUSED : errno;  // in a folder: nobody has had the seat
+    return fail_errno(error, fmt::format("cannot connect to seat {} of exchange {}", seat, place.exchange));
   }
   return Channel(std::move(socket));
 }
@@ -149,26 +196,65 @@ std::errc Channel::receive(std::optional<Received>& received, std::size_t most_f
   return is_whole && protocol == kProtocol ? std::errc{} : std::errc::protocol_error;
 }
 
-Result<Listener> Listener::open(const std::string& exchange) {
+/// Nothing in it: another process has the lock. The kernel ends it with the process.
+Result<base::UniqueFd> Listener::lock(const std::string& path) {
+  for (;;) {
+    base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    if (!file) {
+      return fail_errno(errno, fmt::format("cannot open {}", path));
+    }
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      return errno == EWOULDBLOCK ? Result<base::UniqueFd>(base::UniqueFd())
+                                  : fail_errno(errno, fmt::format("cannot lock {}", path));
+    }
+    // The one that had it before may have removed the file, and a third one may have made another.
+    struct stat ours {};
+    struct stat there {};
+    if (::fstat(file.get(), &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+        ours.st_dev == there.st_dev) {
+      return file;
+    }
+  }
+}
+
+Result<Listener> Listener::open(const MeetingPlace& place) {
   if (base::is_user_unknown()) {
     return fail(std::errc::permission_denied,
                 fmt::format("exchange {}: this process runs as user {}, which stands for all users that are unknown in "
                             "its user namespace: members cannot be told from their processes; run it as another user",
-                            exchange, ::geteuid()));
+                            place.exchange, ::geteuid()));
+  }
+  if (!place.folder.empty()) {
+    if (auto ready = prepare(place.folder); !ready) {
+      return ready.error();
+    }
   }
   for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
+    Files files;
+    files.socket_path = path_of(place, seat);
+    if (!files.socket_path.empty()) {
+      auto locked = lock(files.socket_path + ".lock");
+      if (!locked) {
+        return locked.error();
+      }
+      if (!*locked) {
+        continue;
+      }
+      files.lock = base::PrivateFd(*std::move(locked));
+      ::unlink(files.socket_path.c_str());  // of a member that was killed
+    }
     base::UniqueFd socket = new_socket();
-    const SeatAddress address = address_of(exchange, seat);
+    const SeatAddress address = address_of(place, seat);
     if (socket && ::bind(socket.get(), address.data(), address.size) == 0 && ::listen(socket.get(), kBacklog) == 0) {
-      return Listener(std::move(socket), seat);
+      return Listener(std::move(socket), seat, std::move(files));
     }
     if (!socket || errno != EADDRINUSE) {
-      return fail_errno(errno, fmt::format("cannot make the socket of seat {} of exchange {}", seat, exchange));
+      return fail_errno(errno, fmt::format("cannot make the socket of seat {} of exchange {}", seat, place.exchange));
     }
   }
-  return fail(
-      static_cast<std::errc>(EUSERS),
-      fmt::format("exchange {} has {} members already; leave one, or open another exchange", exchange, kMostMembers));
+  return fail(static_cast<std::errc>(EUSERS),
+              fmt::format("exchange {} has {} members already; leave one, or open another exchange", place.exchange,
+                          kMostMembers));
 }
 
 std::optional<Channel> Listener::accept() {
@@ -178,6 +264,11 @@ std::optional<Channel> Listener::accept() {
 
 void Listener::shut() {
   ::shutdown(fd(), SHUT_RDWR);
+  if (!files_.socket_path.empty()) {
+    ::unlink(files_.socket_path.c_str());
+    ::unlink((files_.socket_path + ".lock").c_str());  // last: from now on another member may have the seat
+    files_.socket_path.clear();
+  }
 }
 
 }  // namespace shmem::exchange

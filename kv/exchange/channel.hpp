@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections between members: how they find each other, and hand over what they share. A member is at the Unix socket
-// of its seat, outside the file system: the kernel removes it with the process, so nothing is left behind.
+// of its seat: outside the file system, where the kernel removes it with the process, or in a folder.
 #pragma once
 
 #include <sys/types.h>
@@ -64,6 +64,18 @@ struct Received {
   }
 };
 
+/// Where the seats of an exchange are.
+struct MeetingPlace {
+  MeetingPlace(std::string name,
+               std::string where = {})  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+      : exchange(std::move(name)), folder(std::move(where)) {}
+
+  std::string exchange;  // its name, and what may follow it
+  /// "": outside the file system, in the network namespace. Else for processes of all namespaces that have the folder.
+  /// There, a seat is taken while its member has a lock: what a member that was killed has left is in nobody's way.
+  std::string folder;
+};
+
 /// One end. Nothing waits: these calls return at once. Used by one thread at a time.
 class Channel {
  public:
@@ -72,7 +84,7 @@ class Channel {
 
   /// Connects to the process on this seat, which may be another user's. Errors: ECONNREFUSED none is there; EAGAIN too
   /// many connections to it are pending.
-  static Result<Channel> connect(const std::string& exchange, std::uint32_t seat);
+  static Result<Channel> connect(const MeetingPlace& place, std::uint32_t seat);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   /// 0: unknown.
@@ -99,19 +111,28 @@ class Channel {
 /// The socket of a seat.
 class Listener {
  public:
-  /// Takes the first free seat. Errors: EUSERS; EACCES this process cannot be told from those of other users.
-  static Result<Listener> open(const std::string& exchange);
+  /// Takes the first free seat. Errors: EUSERS; EACCES this process cannot be told from those of other users, or the
+  /// folder is not this user's alone.
+  static Result<Listener> open(const MeetingPlace& place);
 
   [[nodiscard]] std::uint32_t seat() const { return seat_; }
   [[nodiscard]] int fd() const { return socket_.get(); }
   /// The connection of a process that waits, which may be another user's, or nothing.
   std::optional<Channel> accept();
-  /// No process can connect any more.
+  /// No process can connect any more. Nothing is left in the folder.
   void shut();
 
  private:
-  Listener(base::UniqueFd socket, std::uint32_t seat) : socket_(std::move(socket)), seat_(seat) {}
+  /// A seat in a folder.
+  struct Files {
+    base::PrivateFd lock;
+    std::string socket_path;  // "": outside the file system
+  };
+  Listener(base::UniqueFd socket, std::uint32_t seat, Files files)
+      : files_(std::move(files)), socket_(std::move(socket)), seat_(seat) {}
+  static Result<base::UniqueFd> lock(const std::string& path);
 
+  Files files_;
   base::PrivateFd socket_;
   std::uint32_t seat_;
 };

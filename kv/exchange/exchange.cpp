@@ -84,8 +84,8 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
                   .slots = settings.blocks,
                   .quota = settings.leases,
                   .lease_ms = settings.lease_ms};
-  auto members = Members::open(name + node_suffix(settings.host_id), self, std::chrono::milliseconds(settings.join_ms),
-                               exchange->counters_);
+  auto members = Members::open({name + node_suffix(settings.host_id), settings.folder}, self,
+                               std::chrono::milliseconds(settings.join_ms), exchange->counters_);
   if (!members) {
     return problem(members.error().code, members.error().text);
   }
@@ -137,6 +137,7 @@ Result<void> Exchange::connect(const NetworkSettings& settings) {
   const RemoteSettings remote{.exchange = name_,
                               .secret = settings.secret,
                               .host_id = settings_.host_id,
+                              .folder = settings_.folder,
                               .rdma_only = settings.rdma_only,
                               .member = id_,
                               .limits = {.quota = settings_.leases, .lease_ms = settings_.lease_ms},

@@ -32,6 +32,7 @@ struct Settings {
   std::uint32_t join_ms = 1000;
   std::optional<std::string> metrics{};  // the address
   std::string host_id{};                 // SHMEM_HOST_ID: members with different ones count as on different nodes
+  std::string folder{};                  // MeetingPlace::folder
 };
 
 /// How a member reaches those on other nodes.

@@ -79,17 +79,17 @@ class Members::Events {
   std::vector<pollfd> waiting_;
 };
 
-Result<std::unique_ptr<Members>> Members::open(const std::string& exchange, const Self& self,
+Result<std::unique_ptr<Members>> Members::open(const MeetingPlace& place, const Self& self,
                                                std::chrono::milliseconds limit, Counters& counters) {
-  auto listener = Listener::open(exchange);
+  auto listener = Listener::open(place);
   if (!listener) {
     return listener.error();
   }
   base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) {
-    return fail_errno(errno, fmt::format("cannot open exchange {}: eventfd", exchange));
+    return fail_errno(errno, fmt::format("cannot open exchange {}: eventfd", place.exchange));
   }
-  std::unique_ptr<Members> members(new Members(exchange, self, *std::move(listener), std::move(wake), counters));
+  std::unique_ptr<Members> members(new Members(place, self, *std::move(listener), std::move(wake), counters));
   auto thread = base::HelperThread::start([&here = *members] { here.run(); });
   if (!thread) {
     return thread.error();
@@ -100,8 +100,8 @@ Result<std::unique_ptr<Members>> Members::open(const std::string& exchange, cons
   return members;
 }
 
-Members::Members(std::string exchange, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters)
-    : exchange_(std::move(exchange)),
+Members::Members(MeetingPlace place, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters)
+    : place_(std::move(place)),
       self_(self),
       listener_(std::move(listener)),
       wake_(std::move(wake)),
@@ -191,7 +191,7 @@ void Members::note_refusal(std::errc error, pid_t pid, std::optional<std::uint32
   log(LogLevel::kWarn,
       "shmem: exchange %s: the member in process %d%s has another version of libshmem: it and this member do not see "
       "each other; use the same version in all members",
-      exchange_.c_str(), static_cast<int>(pid), where.c_str());
+      place_.exchange.c_str(), static_cast<int>(pid), where.c_str());
 }
 
 // ---- As a reader ----
@@ -218,7 +218,7 @@ bool Members::try_to_attach(std::uint32_t seat) {
     return false;
   }
   pending_.reserve(pending_.size() + 1);
-  auto channel = Channel::connect(exchange_, seat);
+  auto channel = Channel::connect(place_, seat);
   if (!channel) {
     return channel.error().code == std::errc::connection_refused;
   }

@@ -43,7 +43,7 @@ inline Peer* find_peer(const Peers& peers, std::uint32_t seat) {
 class Members {
  public:
   /// Takes a seat and looks for the others, for at most `limit` if some do not answer. `counters` outlives this.
-  static Result<std::unique_ptr<Members>> open(const std::string& exchange, const Self& self,
+  static Result<std::unique_ptr<Members>> open(const MeetingPlace& place, const Self& self,
                                                std::chrono::milliseconds limit, Counters& counters);
   Members(const Members&) = delete;
   Members& operator=(const Members&) = delete;
@@ -62,7 +62,7 @@ class Members {
  private:
   class Events;
 
-  Members(std::string exchange, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters);
+  Members(MeetingPlace place, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters);
   void run();
   void turn();
   void tell_joined();
@@ -82,7 +82,7 @@ class Members {
   void set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer);
   void note_refusal(std::errc error, pid_t pid, std::optional<std::uint32_t> seat);
 
-  const std::string exchange_;
+  const MeetingPlace place_;
   const Self self_;
   Listener listener_;
   base::UniqueFd wake_;

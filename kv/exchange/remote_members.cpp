@@ -2,6 +2,7 @@
 #include "kv/exchange/remote_members.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +20,20 @@ std::span<const std::uint8_t> octets_of(const auto& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-/// Equal for members that see each other as members of one node: Channel.
-std::uint64_t node_number(const std::string& host_id) {
+/// "": the namespace of the network; else the folder, by whatever path a process has it.
+std::string text_of_place(const std::string& folder) {
+  struct stat status {};
+  if (folder.empty() || ::stat(folder.c_str(), &status) != 0) {
+    return std::to_string(base::network_namespace()) + "/" + std::to_string(::geteuid());
+  }
+  return fmt::format("{}:{}", status.st_dev, status.st_ino);
+}
+
+/// Equal for members that see each other as members of one node: MeetingPlace.
+std::uint64_t node_number(const std::string& host_id, const std::string& folder) {
   const auto boot = base::boot_id();
   std::string text(boot.data(), boot.size());
-  text += std::to_string(base::network_namespace()) + "/" + std::to_string(::geteuid()) + "/" + host_id;
+  text += text_of_place(folder) + "/" + host_id;
   const Proof digest = wire::sign({}, "libshmem: a node of an exchange", octets_of(text));
   std::uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);
@@ -74,7 +84,7 @@ Result<void> RemoteMembers::listen(Endpoint place) {
   }
   LinkSelf self{.exchange = settings_.exchange,
                 .who = {.member = settings_.member,
-                        .node = node_number(settings_.host_id),
+                        .node = node_number(settings_.host_id, settings_.folder),
                         .version = port_->version(),
                         .messages = kRemoteProtocol,
                         .pid = static_cast<std::uint32_t>(::getpid())},

@@ -33,6 +33,7 @@ struct RemoteSettings {
   std::string exchange{};
   std::string secret{};
   std::string host_id{};  // SHMEM_HOST_ID
+  std::string folder{};   // MeetingPlace::folder
   bool rdma_only = false;
   std::uint64_t member = 0;
   RemoteReaders::Limits limits{};

@@ -330,15 +330,17 @@ void bind_exchange(py::module_& module) {
       .def_property_readonly("error", &Transfer::error);
   py::class_<Exchange, std::shared_ptr<Exchange>>(module, "Exchange")
       .def(py::init([](const std::string& name, std::uint32_t blocks, std::uint32_t leases, std::uint32_t lease_ms,
-                       std::uint32_t transfers, std::uint32_t join_ms, const std::optional<std::string>& metrics) {
-        return std::make_shared<Exchange>(name,
-                                          shmemx_exchange_options_t{.blocks = blocks,
-                                                                    .leases = leases,
-                                                                    .lease_ms = lease_ms,
-                                                                    .transfers = transfers,
-                                                                    .join_ms = join_ms,
-                                                                    .reserved = {},
-                                                                    .metrics = metrics ? metrics->c_str() : nullptr});
+                       std::uint32_t transfers, std::uint32_t join_ms, const std::optional<std::string>& metrics,
+                       const std::optional<std::string>& directory) {
+        return std::make_shared<Exchange>(
+            name, shmemx_exchange_options_t{.blocks = blocks,
+                                            .leases = leases,
+                                            .lease_ms = lease_ms,
+                                            .transfers = transfers,
+                                            .join_ms = join_ms,
+                                            .reserved = {},
+                                            .metrics = metrics ? metrics->c_str() : nullptr,
+                                            .directory = directory ? directory->c_str() : nullptr});
       }))
       .def("connect", &Exchange::connect)
       .def_property_readonly("address", &Exchange::address)

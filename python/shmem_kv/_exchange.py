@@ -245,7 +245,8 @@ class Exchange:
     ``blocks``: the most that it publishes at a time. ``leases``: the blocks of it that each reader may keep leased;
     ``lease_time``: their longest lease in seconds. ``transfers``: its pulls that wait or run in the background.
     ``join_time``: how many seconds to wait for members that do not answer. 0 is the default of each. ``metrics``: answer
-    HTTP requests for /metrics at this port of 127.0.0.1, or address and port.
+    HTTP requests for /metrics at this port of 127.0.0.1, or address and port. ``directory``: a folder in which members
+    meet that are in different namespaces of one machine, as in containers (SHMEM_EXCHANGE_DIR).
 
     Keys are bytes (1 to 128), or text, which is encoded as UTF-8. Calls with several keys take one or a sequence.
     Raises subclasses of :class:`ExchangeError`, ValueError for arguments, RuntimeError after :meth:`close`.
@@ -261,6 +262,7 @@ class Exchange:
         transfers: int = 0,
         join_time: float = 0,
         metrics: int | str | None = None,
+        directory: str | os.PathLike[str] | None = None,
     ) -> None:
         self.name = name
         """Of the exchange."""
@@ -274,6 +276,7 @@ class Exchange:
             transfers,
             _milliseconds("join_time", join_time),
             None if metrics is None else str(metrics),
+            None if directory is None else os.fspath(directory),
         )
         self._lock = threading.Lock()  # for the next
         self._regions: list[Region] = []

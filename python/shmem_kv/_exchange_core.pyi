@@ -51,7 +51,8 @@ class Exchange:
     closed: bool
     address: str
     def __init__(
-        self, name: str, blocks: int, leases: int, lease_ms: int, transfers: int, join_ms: int, metrics: str | None
+        self, name: str, blocks: int, leases: int, lease_ms: int, transfers: int, join_ms: int, metrics: str | None,
+        directory: str | None
     ) -> None: ...
     def connect(self, listen: str | None, addresses: str, secret: str | None, answer_ms: int) -> None: ...
     def close(self) -> None: ...

@@ -282,6 +282,13 @@ constexpr auto kTable = std::to_array<Entry>({
       "PEs, and members of exchanges, on one machine with different ids are on different nodes, and use the network"},
      "a text",
      set_text<&Options::host_id>},
+    {{"SHMEM_EXCHANGE_DIR", nullptr, "path", "",
+      "a folder in which the members of exchanges on one machine meet, also those in other namespaces, as of "
+      "containers",
+      "It is made if it does not exist. It must belong to this user, and no other one may write to it. Without it "
+      "members meet in their network namespace."},
+     "a path",
+     set_text<&Options::exchange_dir>},
     {{"SHMEM_NETWORK_REQUIRE", nullptr, "name", "any", "what PEs on different nodes may communicate by: any or rdma",
       "rdma: TCP is not used, and a job on several nodes does not start if a node has no RDMA adapter that UCX can "
       "use; the message names what it would have used."},

@@ -55,6 +55,7 @@ struct Options {
   std::string uid_secret;
   std::string mpi_plugin;
   std::string host_id;
+  std::string exchange_dir;
   NetworkUse network_require = NetworkUse::kAny;
   std::chrono::milliseconds network_timeout{0};  // 0: wait as long as the others live
   bool progress_thread = true;

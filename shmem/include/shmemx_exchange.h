@@ -43,8 +43,17 @@ typedef struct shmemx_exchange_options_t {
                          with blocks of other nodes */
   uint32_t join_ms;   /* how long open waits for members that do not answer, up to 60000; 1000 */
   uint32_t reserved[3];
-  const char* metrics; /* where this member answers requests for its metrics; NULL: nowhere */
+  const char* metrics;   /* where this member answers requests for its metrics; NULL: nowhere */
+  const char* directory; /* a folder in which members meet; NULL: SHMEM_EXCHANGE_DIR; "": none */
 } shmemx_exchange_options_t;
+
+/*
+ * Without a directory, members meet in their network namespace. With one, those meet that have the same folder under
+ * whatever path: processes of one machine in different network, PID, IPC, mount and user namespaces, such as containers
+ * or pods with a common volume, if they are the same user outside. It is made if it does not exist, must belong to the
+ * caller's user, and no other user may write to it. It has a socket and a lock for each member; those of a member that
+ * was killed are taken over. On a local file system.
+ */
 
 /*
  * Metrics are OpenMetrics text, which GET /metrics of HTTP returns: what shmemx_exchange_stats says, and how long calls
@@ -55,11 +64,12 @@ typedef struct shmemx_exchange_options_t {
 
 /*
  * Joins the exchange `name`, which exists while it has members: 1 to 48 letters, digits, '.', '_' or '-'. Different
- * users, and different network namespaces, have different exchanges of one name. `options` may be NULL: all 0. When
- * open returns, this member sees all others that have answered in time; those that come later appear by themselves.
- * Starts one thread, which sleeps unless members come or go. Errors: -EINVAL name, options; -EUSERS there are 64
- * members already; -EMFILE, -ENOMEM, -EAGAIN no more descriptors, memory or threads; for `metrics` also -EADDRINUSE,
- * -EADDRNOTAVAIL, -EACCES the address cannot be used, -EOPNOTSUPP libmicrohttpd is missing. -EACCES also in a user
+ * users, and different network namespaces or directories, have different exchanges of one name. `options` may be NULL:
+ * all 0. When open returns, this member sees all others that have answered in time; those that come later appear by
+ * themselves. Starts one thread, which sleeps unless members come or go. Errors: -EINVAL name, options; -EUSERS there
+ * are 64 members already; -EMFILE, -ENOMEM, -EAGAIN no more descriptors, memory or threads; for `metrics` also
+ * -EADDRINUSE, -EADDRNOTAVAIL, -EACCES the address cannot be used, -EOPNOTSUPP libmicrohttpd is missing; for
+ * `directory` what mkdir and open return, -ENOTDIR, -EACCES it is not this user's alone. -EACCES also in a user
  * namespace whose number for all unknown users is this process's own: members could not tell its processes from theirs.
  */
 SHMEM_API int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,

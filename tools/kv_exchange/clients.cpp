@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 
 /// The few blocks of a client.
-constexpr shmemx_exchange_options_t kFew{16, 0, 0, 0, 0, {0, 0, 0}, nullptr};
+constexpr shmemx_exchange_options_t kFew{16, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr};
 
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
   base::UniqueFd opened;
@@ -64,7 +64,11 @@ std::string here_text() {
   struct stat network {};
   const bool known = ::stat("/proc/self/ns/net", &network) == 0;
   const char* const host = std::getenv("SHMEM_HOST_ID");
-  return fmt::format("user {}, network namespace {}, {}", user_name(), known ? std::to_string(network.st_ino) : "?",
+  const std::string folder = exchange_folder();
+  return fmt::format("user {}, {} {}, {}", user_name(), folder.empty() ? "network namespace" : "folder",
+                     !folder.empty() ? folder
+                     : known         ? std::to_string(network.st_ino)
+                                     : "?",
                      host != nullptr ? fmt::format("SHMEM_HOST_ID={}", host) : "no SHMEM_HOST_ID");
 }
 

@@ -22,6 +22,8 @@ Result<void> top(const Options& options);
 Result<void> bench(const Options& options);
 /// bench --member
 Result<void> bench_nodes(const Options& options);
+/// SHMEM_EXCHANGE_DIR, or "".
+std::string exchange_folder();
 Result<void> exchanges();
 Result<void> ping(const Options& options);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // exchanges, ping, bench --member: which exchanges this node has, whether their members answer, and how fast blocks of
 // other nodes are.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -17,6 +20,7 @@
 
 #include "tools/kv_exchange/commands.hpp"
 
+#include "base/fd.hpp"
 #include "base/size_text.hpp"
 
 namespace kv_exchange {
@@ -67,6 +71,50 @@ void add_socket(Exchanges& exchanges, const std::string& path) {
   const auto at = name.find('@');
   const std::string node = at == std::string::npos ? "" : name.substr(at + 1);
   ++exchanges[{user, name.substr(0, at), node}];
+}
+
+/// A member has the lock of its seat. What is left of one that was killed has nobody's.
+bool is_locked(const std::filesystem::path& file) {
+  const base::UniqueFd lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/// "NAME[@NODE].SEAT.lock" in the folder.
+Result<Exchanges> in_folder(const std::string& folder) {
+  Exchanges found;
+  std::error_code error;
+  for (auto file = std::filesystem::directory_iterator(folder, error); !error && file != end(file);
+       file.increment(error)) {
+    std::filesystem::path name = file->path().filename();
+    if (name.extension() != ".lock" || !is_locked(file->path())) {
+      continue;
+    }
+    name = name.stem().stem();  // without the seat
+    const std::string text = name.string();
+    const auto at = text.find('@');
+    ++found[{::geteuid(), text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)}];
+  }
+  return error ? Result<Exchanges>(base::fail_errno(error.value(), fmt::format("cannot read {}", folder))) : found;
+}
+
+Result<Exchanges> in_namespace() {
+  std::ifstream file(kSockets);
+  if (!file) {
+    return base::fail_errno(errno, fmt::format("cannot read {}", kSockets));
+  }
+  Exchanges found;
+  std::string line;
+  std::getline(file, line);  // names of the columns
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string number, references, protocol, flags, type, state, inode, path;
+    constexpr unsigned long kListens = 0x10000;  // __SO_ACCEPTCON: not the connections, which have the same name
+    if (words >> number >> references >> protocol >> flags >> type >> state >> inode >> path &&
+        (std::strtoul(flags.c_str(), nullptr, 16) & kListens) != 0) {
+      add_socket(found, path);
+    }
+  }
+  return found;
 }
 
 /// The blocks of one size that a serving member on another node holds, and room for them.
@@ -214,25 +262,19 @@ void print_remote(const std::vector<RemoteRow>& rows, bool json) {
 
 }  // namespace
 
+std::string exchange_folder() {
+  const char* const folder = std::getenv("SHMEM_EXCHANGE_DIR");
+  return folder != nullptr ? folder : "";
+}
+
 Result<void> exchanges() {
-  std::ifstream file(kSockets);
-  if (!file) {
-    return base::fail_errno(errno, fmt::format("cannot read {}", kSockets));
-  }
-  Exchanges found;
-  std::string line;
-  std::getline(file, line);  // names of the columns
-  while (std::getline(file, line)) {
-    std::istringstream words(line);
-    std::string number, references, protocol, flags, type, state, inode, path;
-    constexpr unsigned long kListens = 0x10000;  // __SO_ACCEPTCON: not the connections, which have the same name
-    if (words >> number >> references >> protocol >> flags >> type >> state >> inode >> path &&
-        (std::strtoul(flags.c_str(), nullptr, 16) & kListens) != 0) {
-      add_socket(found, path);
-    }
+  const std::string folder = exchange_folder();
+  const auto found = folder.empty() ? in_namespace() : in_folder(folder);
+  if (!found) {
+    return found.error();
   }
   say("{:>7} {:>10} {:<16} {}\n", "members", "user", "node", "exchange");
-  for (const auto& [key, members] : found) {
+  for (const auto& [key, members] : *found) {
     const auto& [user, name, node] = key;
     say("{:>7} {:>10} {:<16} {}{}\n", members, user, node.empty() ? "-" : node, name,
         user == ::geteuid() ? "" : " (of another user)");
@@ -242,7 +284,7 @@ Result<void> exchanges() {
 
 Result<void> ping(const Options& options) {
   const auto begin = Clock::now();
-  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr});
+  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr});
   if (!member) {
     return member.error();
   }

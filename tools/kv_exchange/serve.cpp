@@ -19,7 +19,7 @@ class Server {
  public:
   static Result<Server> open(const Options& options) {
     const char* const metrics = options.metrics.empty() ? nullptr : options.metrics.c_str();
-    auto member = Member::open(options, {0, 0, options.lease_ms, 0, 0, {0, 0, 0}, metrics});
+    auto member = Member::open(options, {0, 0, options.lease_ms, 0, 0, {0, 0, 0}, metrics, nullptr});
     auto memory = member ? member->make_memory(options.room) : member.error();
     if (!memory) {
       return memory.error();

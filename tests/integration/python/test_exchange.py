@@ -278,6 +278,24 @@ class Errors(ExchangeTest):
         self.assertEqual(caught.exception.errno, errno.EBADMSG)
         self.assertIs(caught.exception.statuses, statuses)
 
+    def test_members_meet_in_a_directory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            owner = shmem_kv.Exchange(f"folder-{os.getpid()}", directory=folder)
+            with owner, shmem_kv.Exchange(owner.name, directory=folder) as reader:
+                region = owner.allocate(4096)
+                region.array(5)[:] = list(b"block")
+                owner.publish("key", region.part(0, 5))
+                got = np.zeros(5, np.uint8)
+                reader.pull(reader.find("key").check(), [got])
+                self.assertEqual(bytes(got), b"block")
+                with shmem_kv.Exchange(owner.name) as elsewhere:
+                    self.assertEqual(len(elsewhere.members()), 0)
+            self.assertEqual(os.listdir(folder), [])
+            os.chmod(folder, 0o777)
+            with self.assertRaises(shmem_kv.ExchangeError) as caught:
+                shmem_kv.Exchange("folder", directory=folder)
+            self.assertEqual(caught.exception.errno, errno.EACCES)
+
     def test_an_exchange_that_is_full(self):
         name = f"{self.name}-full"
         seats = []

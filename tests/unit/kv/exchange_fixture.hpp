@@ -34,8 +34,9 @@ shmemx_exchange_key_t key_of(std::string&&) = delete;  // it points to the text
 struct Options {
   std::uint32_t blocks = 0, leases = 0, lease_ms = 0, transfers = 0, join_ms = 0, last_reserved = 0;
   const char* metrics = nullptr;
+  const char* directory = nullptr;
   [[nodiscard]] shmemx_exchange_options_t get() const {
-    return {blocks, leases, lease_ms, transfers, join_ms, {0, 0, last_reserved}, metrics};
+    return {blocks, leases, lease_ms, transfers, join_ms, {0, 0, last_reserved}, metrics, directory};
   }
 };
 
