@@ -15,6 +15,7 @@
 #include "aclshmem_device_mte.h"     /* IWYU pragma: export */
 #include "aclshmem_device_rma.h"     /* IWYU pragma: export */
 #include "aclshmem_host.h"           /* IWYU pragma: export */
+#include "aclshmem_state.h"          /* IWYU pragma: export */
 #include "shmem_device.h"
 
 #ifndef __cplusplus

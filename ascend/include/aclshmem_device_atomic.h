@@ -103,4 +103,46 @@ ACLSHMEM_ATOMIC_TYPES(ACLSHMEMI_ATOMIC)
 #undef ACLSHMEMI_ATOMIC_BITS
 #undef ACLSHMEMI_ATOMIC_FETCH
 
+/* The same by an engine's name, on any of these types that has the operation. */
+#define ACLSHMEMI_ENGINE_ATOMIC(ENGINE, VERB, OPERATION)                                                     \
+  template <typename T>                                                                                      \
+  void aclshmemx_##ENGINE##_atomic_##VERB(T* dst, T value, int32_t pe) noexcept {                            \
+    aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_" #VERB, OPERATION, dst, value, T(), pe);              \
+  }                                                                                                          \
+  template <typename T>                                                                                      \
+  T aclshmemx_##ENGINE##_atomic_fetch_##VERB(T* dst, T value, int32_t pe) noexcept {                         \
+    return aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_fetch_" #VERB, OPERATION, dst, value, T(), pe); \
+  }
+#define ACLSHMEMI_ENGINE_ATOMICS(ENGINE)                                                                           \
+  template <typename T>                                                                                            \
+  T aclshmemx_##ENGINE##_atomic_fetch(T* src, int32_t pe) noexcept {                                               \
+    return aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_fetch", SHMEMX_FETCH, src, T(), T(), pe);             \
+  }                                                                                                                \
+  template <typename T>                                                                                            \
+  void aclshmemx_##ENGINE##_atomic_set(T* dst, T value, int32_t pe) noexcept {                                     \
+    aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_set", SHMEMX_SWAP, dst, value, T(), pe);                     \
+  }                                                                                                                \
+  template <typename T>                                                                                            \
+  T aclshmemx_##ENGINE##_atomic_swap(T* dst, T value, int32_t pe) noexcept {                                       \
+    return aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_swap", SHMEMX_SWAP, dst, value, T(), pe);             \
+  }                                                                                                                \
+  template <typename T>                                                                                            \
+  T aclshmemx_##ENGINE##_atomic_compare_swap(T* dst, T cond, T value, int32_t pe) noexcept {                       \
+    return aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_compare_swap", SHMEMX_COMPARE_SWAP, dst, value, cond, \
+                               pe);                                                                                \
+  }                                                                                                                \
+  template <typename T>                                                                                            \
+  void aclshmemx_##ENGINE##_atomic_inc(T* dst, int32_t pe) noexcept {                                              \
+    aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_inc", SHMEMX_ADD, dst, T(1), T(), pe);                       \
+  }                                                                                                                \
+  template <typename T>                                                                                            \
+  T aclshmemx_##ENGINE##_atomic_fetch_inc(T* dst, int32_t pe) noexcept {                                           \
+    return aclshmemi_atomic<T>("aclshmemx_" #ENGINE "_atomic_fetch_inc", SHMEMX_ADD, dst, T(1), T(), pe);          \
+  }                                                                                                                \
+  ACLSHMEMI_ENGINE_ATOMIC(ENGINE, add, SHMEMX_ADD)
+#define ACLSHMEMI_ENGINE_BITS(ENGINE)              \
+  ACLSHMEMI_ENGINE_ATOMIC(ENGINE, and, SHMEMX_AND) \
+  ACLSHMEMI_ENGINE_ATOMIC(ENGINE, or, SHMEMX_OR)   \
+  ACLSHMEMI_ENGINE_ATOMIC(ENGINE, xor, SHMEMX_XOR)
+
 #endif

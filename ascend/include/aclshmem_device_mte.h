@@ -91,38 +91,6 @@ inline void aclshmemx_mte_quiet() noexcept {
   shmem_quiet();
 }
 
-/* Atomic operations, on the types of aclshmem_device_atomic.h. */
-template <typename T>
-T aclshmemx_mte_atomic_fetch(T* src, int32_t pe) noexcept {
-  return aclshmemi_atomic<T>("aclshmemx_mte_atomic_fetch", SHMEMX_FETCH, src, T(), T(), pe);
-}
-template <typename T>
-void aclshmemx_mte_atomic_set(T* dst, T value, int32_t pe) noexcept {
-  aclshmemi_atomic<T>("aclshmemx_mte_atomic_set", SHMEMX_SWAP, dst, value, T(), pe);
-}
-template <typename T>
-T aclshmemx_mte_atomic_compare_swap(T* dst, T cond, T value, int32_t pe) noexcept {
-  return aclshmemi_atomic<T>("aclshmemx_mte_atomic_compare_swap", SHMEMX_COMPARE_SWAP, dst, value, cond, pe);
-}
-template <typename T>
-T aclshmemx_mte_atomic_swap(T* dst, T value, int32_t pe) noexcept {
-  return aclshmemi_atomic<T>("aclshmemx_mte_atomic_swap", SHMEMX_SWAP, dst, value, T(), pe);
-}
-template <typename T>
-void aclshmemx_mte_atomic_inc(T* dst, int32_t pe) noexcept {
-  aclshmemi_atomic<T>("aclshmemx_mte_atomic_inc", SHMEMX_ADD, dst, T(1), T(), pe);
-}
-template <typename T>
-void aclshmemx_mte_atomic_add(T* dst, T value, int32_t pe) noexcept {
-  aclshmemi_atomic<T>("aclshmemx_mte_atomic_add", SHMEMX_ADD, dst, value, T(), pe);
-}
-template <typename T>
-T aclshmemx_mte_atomic_fetch_inc(T* dst, int32_t pe) noexcept {
-  return aclshmemi_atomic<T>("aclshmemx_mte_atomic_fetch_inc", SHMEMX_ADD, dst, T(1), T(), pe);
-}
-template <typename T>
-T aclshmemx_mte_atomic_fetch_add(T* dst, T value, int32_t pe) noexcept {
-  return aclshmemi_atomic<T>("aclshmemx_mte_atomic_fetch_add", SHMEMX_ADD, dst, value, T(), pe);
-}
+ACLSHMEMI_ENGINE_ATOMICS(mte)
 
 #endif

@@ -97,6 +97,9 @@ ACLSHMEM_INLINE int aclshmem_finalize(void) SHMEM_NOEXCEPT {
     return ACLSHMEM_NOT_INITED;
   }
   shmem_finalize();
+  for (int engine = SHMEMX_ENGINE_MTE; engine <= SHMEMX_ENGINE_UDMA; ++engine) {
+    shmemx_engine(engine)->queues = 1;
+  }
   return ACLSHMEM_SUCCESS;
 }
 ACLSHMEM_INLINE int aclshmemx_finalize(uint64_t instance_id) SHMEM_NOEXCEPT {

@@ -116,37 +116,62 @@ ACLSHMEM_INLINE void aclshmemx_quiet_on_stream(aclrtStream stream) SHMEM_NOEXCEP
   shmemx_quiet_on_stream((shmemx_stream_t*)stream);
 }
 
-/* ---- Which scratch memory of a core the engines use ----
+/* ---- Which scratch memory of a core the engines use, and how many queues they have ----
  *
- * Copies need no scratch here, and the setting is ignored. ACLSHMEM_NOT_INITED before aclshmemx_init_attr. MTE is the
- * only engine. The others return ACLSHMEM_INVALID_PARAM for scratch below their minimum (64 bytes, 128), else
- * ACLSHMEM_NOT_SUPPORTED. */
-ACLSHMEM_INLINE int aclshmemi_set_config(const char* call, uint32_t ub_size, uint32_t least) SHMEM_NOEXCEPT {
+ * Copies need neither here: the values are kept, for the program and for checks. ACLSHMEM_NOT_INITED before
+ * aclshmemx_init_attr; ACLSHMEM_INVALID_VALUE for scratch of less than 128 bytes for RDMA and UDMA. */
+ACLSHMEM_INLINE int aclshmemi_set_config(int engine, uint32_t least, uint64_t offset, uint32_t ub_size,
+                                         uint32_t sync_id) SHMEM_NOEXCEPT {
   if (!aclshmemi_running()) {
     return ACLSHMEM_NOT_INITED;
   }
-  return ub_size < least ? ACLSHMEM_INVALID_PARAM : aclshmemi_code(shmemx_not_supported(call));
+  if (ub_size < least) {
+    return ACLSHMEM_INVALID_VALUE;
+  }
+  shmemx_engine_t* const ours = shmemx_engine(engine);
+  ours->scratch = (int64_t)offset;
+  ours->scratch_size = ub_size;
+  ours->sync_id = sync_id;
+  return ACLSHMEM_SUCCESS;
 }
-ACLSHMEM_INLINE int aclshmemx_set_mte_config(uint64_t ub_offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
-  (void)ub_offset;
-  (void)ub_size;
-  (void)sync_id;
-  return aclshmemi_running() ? ACLSHMEM_SUCCESS : ACLSHMEM_NOT_INITED;
+ACLSHMEM_INLINE int aclshmemx_set_mte_config(uint64_t offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
+  return aclshmemi_set_config(SHMEMX_ENGINE_MTE, 0, offset, ub_size, sync_id);
 }
-ACLSHMEM_INLINE int aclshmemx_set_sdma_config(uint64_t ub_offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
-  (void)ub_offset;
-  (void)sync_id;
-  return aclshmemi_set_config("aclshmemx_set_sdma_config", ub_size, 64);
+ACLSHMEM_INLINE int aclshmemx_set_sdma_config(uint64_t offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
+  return aclshmemi_set_config(SHMEMX_ENGINE_SDMA, 0, offset, ub_size, sync_id);
 }
-ACLSHMEM_INLINE int aclshmemx_set_rdma_config(uint64_t ub_offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
-  (void)ub_offset;
-  (void)sync_id;
-  return aclshmemi_set_config("aclshmemx_set_rdma_config", ub_size, 128);
+ACLSHMEM_INLINE int aclshmemx_set_rdma_config(uint64_t offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
+  return aclshmemi_set_config(SHMEMX_ENGINE_RDMA, ACLSHMEM_RDMA_MTE_STAGING_UB_SIZE, offset, ub_size, sync_id);
 }
-ACLSHMEM_INLINE int aclshmemx_set_udma_config(uint64_t ub_offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
-  (void)ub_offset;
-  (void)sync_id;
-  return aclshmemi_set_config("aclshmemx_set_udma_config", ub_size, 128);
+ACLSHMEM_INLINE int aclshmemx_set_udma_config(uint64_t offset, uint32_t ub_size, uint32_t sync_id) SHMEM_NOEXCEPT {
+  return aclshmemi_set_config(SHMEMX_ENGINE_UDMA, ACLSHMEM_UDMA_MTE_STAGING_UB_SIZE, offset, ub_size, sync_id);
+}
+
+/* How many queues (qp_idx) the calls of an engine accept: 1 to ACLSHMEM_MAX_QP_NUM, for SDMA up to SHMEMX_NOTIFIES.
+ * Before aclshmemx_init_attr; ACLSHMEM_NOT_SUPPORTED after it, and for MTE, which has no queues. */
+ACLSHMEM_INLINE int aclshmemx_set_qp_num(data_op_engine_type_t engine, uint32_t qp_num) SHMEM_NOEXCEPT {
+  const uint32_t most = engine == ACLSHMEM_DATA_OP_SDMA ? SHMEMX_NOTIFIES : ACLSHMEM_MAX_QP_NUM;
+  int ours = SHMEMX_ENGINE_SDMA;
+  switch (engine) {
+    case ACLSHMEM_DATA_OP_SDMA:
+      break;
+    case ACLSHMEM_DATA_OP_ROCE:
+      ours = SHMEMX_ENGINE_RDMA;
+      break;
+    case ACLSHMEM_DATA_OP_UDMA:
+      ours = SHMEMX_ENGINE_UDMA;
+      break;
+    default:
+      return ACLSHMEM_NOT_SUPPORTED;
+  }
+  if (qp_num < 1 || qp_num > most) {
+    return ACLSHMEM_INVALID_VALUE;
+  }
+  if (aclshmemi_running()) {
+    return ACLSHMEM_NOT_SUPPORTED;
+  }
+  shmemx_engine(ours)->queues = qp_num;
+  return ACLSHMEM_SUCCESS;
 }
 
 /* NOLINTEND(modernize-use-nullptr) */

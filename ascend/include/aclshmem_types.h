@@ -34,6 +34,11 @@
 #define ACLSHMEM_NOT_SUPPORTED (-100)
 
 /* ---- Types and constants ---- */
+/* Bytes of scratch that engines need there. */
+#define ACLSHMEMI_SDMA_SCRATCH_SIZE 64U
+#define ACLSHMEM_RDMA_MTE_STAGING_UB_SIZE 128U
+#define ACLSHMEM_UDMA_MTE_STAGING_UB_SIZE 128U
+#define ACLSHMEM_MAX_QP_NUM 32
 #define ACLSHMEM_MAJOR_VERSION 1
 #define ACLSHMEM_MINOR_VERSION 1
 #define ACLSHMEM_MAX_PES SHMEMX_MAX_PES
@@ -72,7 +77,7 @@ typedef enum {
   ACLSHMEMX_INIT_MAX = INT_MIN /* 1 << 31: none */
 } aclshmemx_bootstrap_t;
 
-/* The engine that moves data. All are load and store here; only the mask is checked. */
+/* The engine that moves data. All are alike here; only the mask is checked. */
 typedef enum {
   ACLSHMEM_TRANSPORT_MTE = 1,
   ACLSHMEM_TRANSPORT_ROCE = 2,
@@ -83,7 +88,8 @@ typedef enum {
   ACLSHMEM_DATA_OP_MTE = 1,
   ACLSHMEM_DATA_OP_SDMA = 2,
   ACLSHMEM_DATA_OP_ROCE = 4,
-  ACLSHMEM_DATA_OP_UDMA = 8
+  ACLSHMEM_DATA_OP_UDMA = 8,
+  ACLSHMEM_DATA_OP_MAX = ACLSHMEM_DATA_OP_UDMA
 } data_op_engine_type_t;
 
 typedef struct {

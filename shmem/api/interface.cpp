@@ -2,7 +2,9 @@
 // What interfaces with other names need beyond the calls of OpenSHMEM.
 #include "shmemx_interface.h"
 
+#include <array>
 #include <memory>
+#include <mutex>
 #include <new>
 
 #include "shmem/api/kernel_core.hpp"
@@ -21,6 +23,36 @@ void shmemx_await_default_stream() noexcept try {
   if (shmem::Stream* stream = runtime->started_default_stream(); stream != nullptr) {
     stream->wait();
   }
+}
+SHMEM_CATCH(void)
+
+shmemx_engine_t* shmemx_engine(int engine) noexcept {
+  constexpr shmemx_engine_t kDefault{0, 16U << 10, 0, 1};
+  static std::array<shmemx_engine_t, 4> engines{kDefault, kDefault, kDefault, kDefault};
+  return &engines[static_cast<std::size_t>(engine)];
+}
+
+int shmemx_sync_alone(const char* call, shmem_team_t team) noexcept try {
+  Runtime& runtime = api::running(call);
+  shmemx_core_t* core = api::current_core();
+  if (core == nullptr) {
+    shmemx_await_default_stream();
+  } else if (core->error != std::errc{}) {
+    return core->failed();
+  }
+  shmem::Team& found = api::valid_team(runtime, call, team);
+  static std::mutex of_cores;
+  const std::unique_lock alone = core != nullptr ? std::unique_lock(of_cores) : std::unique_lock<std::mutex>();
+  const auto ok = found.sync();
+  if (core != nullptr) {
+    return core->keep(ok);
+  }
+  return ok ? 0 : api::report_loudly(ok.error());
+}
+SHMEM_CATCH(int)
+
+void shmemx_refuse(const char* call, const char* problem) noexcept try {
+  api::end_job(api::running(call), call, problem);
 }
 SHMEM_CATCH(void)
 

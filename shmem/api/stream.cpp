@@ -2,6 +2,7 @@
 // Streams: calls that a thread of the library makes later, in order.
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "shmem/memory/cached_copy.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem_device.h"
+#include "shmemx_interface.h"
 
 using shmem::Runtime;
 using shmem::Team;
@@ -220,6 +222,56 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
     const auto reached = [&] { return api::compare(word.load(std::memory_order_acquire), cmp, cmp_value); };
     const shmem::Job& job = runtime.job();
     const std::errc error = api::wait_for_words(job, whose, job.policy, reached, [&monitor] { return monitor(); });
+    if (error != std::errc{}) {
+      shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: %s", runtime.my_pe(), kCall,
+                 monitor.explain(error).c_str());
+    }
+    return error;
+  });
+}
+SHMEM_CATCH(void)
+
+shmemx_notify_t* shmemx_core_notify(int core) noexcept {
+  static std::array<shmemx_notify_t, SHMEMX_NOTIFIES> notifies{};
+  return core >= 0 && core < SHMEMX_NOTIFIES ? &notifies[static_cast<std::size_t>(core)] : nullptr;
+}
+
+void shmemx_notify_record(shmemx_notify_t* notify) noexcept try {
+  api::quiet();
+  // Release: pairs with the wait.
+  std::atomic_ref(notify->count).fetch_add(1, std::memory_order_release);
+}
+SHMEM_CATCH(void)
+
+void shmemx_notify_record_on_stream(shmemx_notify_t* notify, shmemx_stream_t* stream) noexcept try {
+  api::give_to_stream("shmemx_notify_record_on_stream", stream, [notify] {
+    shmemx_notify_record(notify);
+    return std::errc{};
+  });
+}
+SHMEM_CATCH(void)
+
+void shmemx_notify_wait_on_stream(shmemx_notify_t* notify, uint32_t milliseconds, shmemx_stream_t* stream) noexcept
+    try {
+  constexpr const char* kCall = "shmemx_notify_wait_on_stream";
+  const Runtime& runtime = api::running(kCall);
+  api::give_to_stream(kCall, stream, [=, &runtime] {
+    const std::atomic_ref count(notify->count);
+    api::WordMonitor monitor(runtime, kCall, nullptr, [] { return "no notify"; });
+    if (milliseconds != 0) {
+      monitor.limit_to(std::chrono::milliseconds{milliseconds});
+    }
+    // Once, however often it is asked. Acquire: pairs with shmemx_notify_record.
+    bool has_taken = false;
+    const auto taken = [&] {
+      std::uint32_t now = has_taken ? 0 : count.load(std::memory_order_relaxed);
+      while (now != 0 && !count.compare_exchange_weak(now, now - 1, std::memory_order_acquire)) {
+      }
+      has_taken = has_taken || now != 0;
+      return has_taken;
+    };
+    const std::errc error =
+        shmem::wait_polling(runtime.job().policy, api::kNapElsewhere, taken, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
       shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: %s", runtime.my_pe(), kCall,
                  monitor.explain(error).c_str());

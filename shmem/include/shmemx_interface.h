@@ -141,8 +141,48 @@ SHMEM_API shmemx_prof_t* shmemx_prof(void) SHMEM_NOEXCEPT;
 /* Prints that to standard output: a line for each core and frame. */
 SHMEM_API void shmemx_prof_print(void) SHMEM_NOEXCEPT;
 
-/* ---- Unsupported calls ---- */
+/* ---- Engines ----
+ *
+ * Elsewhere, engines move data; they use scratch that programs set aside, and queues. Here data moves the same way for
+ * all engines. What a program sets is kept, for its own use and for checks: `scratch` is an offset. One of each for the
+ * process; to be changed before kernels run. */
+#define SHMEMX_ENGINE_MTE 0
+#define SHMEMX_ENGINE_SDMA 1
+#define SHMEMX_ENGINE_RDMA 2
+#define SHMEMX_ENGINE_UDMA 3
+typedef struct shmemx_engine_t {
+  int64_t scratch;
+  uint32_t scratch_size;
+  uint32_t sync_id;
+  uint32_t queues;
+} shmemx_engine_t;
+/* REQUIRES: one of these numbers. Owned by the library. */
+SHMEM_API shmemx_engine_t* shmemx_engine(int engine) SHMEM_NOEXCEPT;
 
+/* shmem_team_sync; on a core it is for this core alone, on behalf of its PE: the other cores go on, and one core of
+ * each member calls it. Several cores of a PE make such barriers one after the other. */
+SHMEM_API int shmemx_sync_alone(const char* call, shmem_team_t team) SHMEM_NOEXCEPT;
+
+/* ---- Notifies: counts that kernels and streams raise and streams wait for ---- */
+
+/* Zeroed by its owner. */
+typedef struct shmemx_notify_t {
+  uint32_t count;
+} shmemx_notify_t;
+/* The library's own ones, one for each core: NULL from number SHMEMX_NOTIFIES on. */
+#define SHMEMX_NOTIFIES 72
+SHMEM_API shmemx_notify_t* shmemx_core_notify(int core) SHMEM_NOEXCEPT;
+/* Adds one. Earlier stores, copies of this thread and calls of the stream are visible to the work after a wait. */
+SHMEM_API void shmemx_notify_record(shmemx_notify_t* notify) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_notify_record_on_stream(shmemx_notify_t* notify, shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* Waits for a count and takes it, within `milliseconds` unless these are 0. The stream keeps the error. */
+SHMEM_API void shmemx_notify_wait_on_stream(shmemx_notify_t* notify, uint32_t milliseconds,
+                                            shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+
+/* ---- Calls that cannot be made ---- */
+
+/* Ends the job with a message that names `call`. */
+SHMEM_API void shmemx_refuse(const char* call, const char* problem) SHMEM_NOEXCEPT;
 /* For calls without an implementation: prints an error that names the call, once per call and PE, and
  * returns -ENOTSUP. */
 SHMEM_API int shmemx_not_supported(const char* call) SHMEM_NOEXCEPT;

@@ -18,8 +18,6 @@ constexpr non_contiguous_copy_param kBlocks{1, 1, 1, 1};
 
 #define GIVES(T, ...) static_assert(std::is_same_v<decltype(__VA_ARGS__), T>)
 
-#define TAKES(...) static_assert(std::is_same_v<decltype(__VA_ARGS__), decltype(__VA_ARGS__)>)
-
 #define TYPED(NAME, T)                                                                                    \
   GIVES(void, aclshmem_##NAME##_p(elements<T>, *elements<T>, 0));                                         \
   GIVES(T, aclshmem_##NAME##_g(elements<T>, 0));                                                          \
@@ -75,13 +73,13 @@ ACLSHMEM_ATOMIC_SET_TYPES(SETS)
   GIVES(T, aclshmemx_##ENGINE##_atomic_swap(elements<T>, T(0), 0));               \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_inc(elements<T>, 0));                \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_add(elements<T>, T(0), 0));          \
-  TAKES(aclshmemx_##ENGINE##_atomic_set(elements<T>, T(0), 0));                   \
-  TAKES(aclshmemx_##ENGINE##_atomic_inc(elements<T>, 0));                         \
-  TAKES(aclshmemx_##ENGINE##_atomic_add(elements<T>, T(0), 0));
+  GIVES(void, aclshmemx_##ENGINE##_atomic_set(elements<T>, T(0), 0));             \
+  GIVES(void, aclshmemx_##ENGINE##_atomic_inc(elements<T>, 0));                   \
+  GIVES(void, aclshmemx_##ENGINE##_atomic_add(elements<T>, T(0), 0));
 #define ENGINE_BITS(ENGINE, T)                                           \
-  TAKES(aclshmemx_##ENGINE##_atomic_and(elements<T>, T(0), 0));          \
-  TAKES(aclshmemx_##ENGINE##_atomic_or(elements<T>, T(0), 0));           \
-  TAKES(aclshmemx_##ENGINE##_atomic_xor(elements<T>, T(0), 0));          \
+  GIVES(void, aclshmemx_##ENGINE##_atomic_and(elements<T>, T(0), 0));    \
+  GIVES(void, aclshmemx_##ENGINE##_atomic_or(elements<T>, T(0), 0));     \
+  GIVES(void, aclshmemx_##ENGINE##_atomic_xor(elements<T>, T(0), 0));    \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_and(elements<T>, T(0), 0)); \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_or(elements<T>, T(0), 0));  \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_xor(elements<T>, T(0), 0));
@@ -106,20 +104,71 @@ ACLSHMEM_ATOMIC_SET_TYPES(SETS)
   }
 ACLSHMEM_ATOMIC_TYPES(ATOMICS)
 
-// Engines that this implementation does not have.
+// Calls of engines: with and without the type of the elements, by pointers and by tensors.
 using T = float;
 [[maybe_unused]] T* const e = nullptr;
-GIVES(int, aclshmemx_roce_put_nbi(e, e, e, 1U, 0, 0U));
-GIVES(int, aclshmemx_roce_get_nbi<T>(global<T>, global<T>, local<T>, 1U, 0, 0U));
-GIVES(int, aclshmemx_roce_quiet<T>(0U, e, 0U));
-GIVES(int, aclshmemx_roce_team_sync(e) + aclshmemx_roce_sync(e) + aclshmemx_roce_sync_all());
-GIVES(int, aclshmemx_roce_barrier(e) + aclshmemx_roce_barrier_all(e, 0U));
-GIVES(int, aclshmemx_sdma_put_nbi(e, e, e, 64U, 1U, 0, 0U) + aclshmemx_sdma_get_nbi(e, e, e, 64U, 1U, 0, 0U));
-GIVES(int, aclshmemx_cmo_nbi(e, 1U, ACLSHMEMCMOTYPE::CMO_TYPE_PREFETCH, e, 64U, 0U));
-GIVES(int, aclshmemx_sdma_quiet(e, 64U, 0U) + aclshmemx_sdma_notify_record(e, 64U, 0U));
-GIVES(int, aclshmemx_udma_put_nbi(e, e, e, 1U, 0) + aclshmemx_udma_get_nbi(e, e, e, 1U, 0));
-GIVES(int, aclshmemx_udma_relay_put_nbi(e, e, e, 1U, 0, 1) + aclshmemx_udma_relay_get_nbi(e, e, e, 1U, 0, 1));
-GIVES(int, aclshmemx_udma_put_signal_nbi(e, e, 1U, elements<uint64_t>, uint64_t{1}, 0) + aclshmemx_udma_quiet(0));
+[[maybe_unused]] uint8_t* const bytes = nullptr;
+[[maybe_unused]] aclshmemx_team_t* const team = nullptr;
+[[maybe_unused]] aclshmemx_submit_state_t batch;
+[[maybe_unused]] const aclshmemx_defer_t defer(batch);
+[[maybe_unused]] const aclshmemx_submit_t submit(batch);
+#define COPIES(CALL, EXTRA)                                                       \
+  GIVES(void, aclshmemx_##CALL(e, e, e, 1U, 0 EXTRA, 0U));                        \
+  GIVES(void, aclshmemx_##CALL<T>(e, e, e, 1U, 0 EXTRA, 0U, defer));              \
+  GIVES(void, aclshmemx_##CALL(global<T>, global<T>, local<T>, 1U, 0 EXTRA, 0U)); \
+  GIVES(void, aclshmemx_##CALL<T>(global<T>, global<T>, local<T>, 1U, 0 EXTRA, 0U, submit));
+#define COMMA ,
+COPIES(roce_put_nbi, )
+COPIES(roce_get_nbi, )
+COPIES(roce_qp_put_nbi, COMMA 0U)
+COPIES(roce_qp_get_nbi, COMMA 0U)
+COPIES(udma_put_nbi, )
+COPIES(udma_get_nbi, )
+COPIES(udma_qp_put_nbi, COMMA 0U)
+COPIES(udma_qp_get_nbi, COMMA 0U)
+COPIES(udma_relay_put_nbi, COMMA 1)
+COPIES(udma_relay_get_nbi, COMMA 1)
+GIVES(void, aclshmemx_roce_put_nbi(e, e, e, 1U, 0));
+GIVES(void, aclshmemx_roce_get_nbi<T>(global<T>, global<T>, local<T>, 1U, 0));
+GIVES(void, aclshmemx_udma_put_nbi<T, PIPE_S>(e, e, e, 1U, 0));
+GIVES(void, aclshmemx_udma_get_nbi<T, PIPE_MTE3>(global<T>, global<T>, local<T>, 1U, 0, 0U));
+#define SDMA_COPIES(VERB)                                                              \
+  GIVES(void, aclshmemx_sdma_##VERB##_nbi(e, e, e, 64U, 1U, 0, 0U));                   \
+  GIVES(void, aclshmemx_sdma_##VERB##_nbi(global<T>, global<T>, local<T>, 1U, 0, 0U)); \
+  GIVES(void, aclshmemx_sdma_qp_##VERB##_nbi<T>(e, e, e, 64U, 1U, 0, 0U, EVENT_ID0));  \
+  GIVES(void, aclshmemx_sdma_qp_##VERB##_nbi<T>(global<T>, global<T>, local<T>, 1U, 0, 0U, 0U));
+SDMA_COPIES(put)
+SDMA_COPIES(get)
+GIVES(void, aclshmemx_udma_put_signal_nbi(e, e, 1U, elements<uint64_t>, uint64_t{1}, 0));
+GIVES(void, aclshmemx_udma_put_signal_nbi<T, PIPE_S>(e, e, 1U, elements<uint64_t>, uint64_t{1}, 0, bytes, 0U));
+GIVES(void, aclshmemx_udma_qp_put_signal_nbi(e, e, 1U, elements<uint64_t>, uint64_t{1}, 0, 0U));
+GIVES(void, aclshmemx_udma_qp_put_signal_nbi(e, e, 1U, elements<uint64_t>, uint64_t{1}, 0, 0U, bytes));
+GIVES(void, aclshmemx_roce_quiet(0U, e, 0U));
+GIVES(void, aclshmemx_roce_quiet<T>(0U, e, 0U));
+GIVES(void, aclshmemx_roce_qp_quiet(0U, 0U, e, 0U));
+GIVES(void, aclshmemx_roce_qp_quiet(0U, 0U, local<T>, 0U));
+GIVES(void, aclshmemx_udma_quiet(0));
+GIVES(void, aclshmemx_udma_qp_quiet(0, 0U));
+#define SDMA_ENDS(NAME)                                  \
+  GIVES(void, aclshmemx_sdma_##NAME(e, 64U, 0U));        \
+  GIVES(void, aclshmemx_sdma_##NAME(local<T>, 0U));      \
+  GIVES(void, aclshmemx_sdma_qp_##NAME(e, 64U, 0U, 0U)); \
+  GIVES(void, aclshmemx_sdma_qp_##NAME(local<T>, 0U, 0U));
+SDMA_ENDS(quiet)
+SDMA_ENDS(notify_record)
+GIVES(void, aclshmemx_cmo_nbi(e, 1U, ACLSHMEMCMOTYPE::CMO_TYPE_PREFETCH, e, 64U, 0U));
+GIVES(void, aclshmemx_cmo_nbi(global<T>, 1U, ACLSHMEMCMOTYPE::CMO_TYPE_FLUSH, local<T>, 0U));
+GIVES(void, aclshmemx_cmo_qp_nbi(e, 1U, ACLSHMEMCMOTYPE::CMO_TYPE_PREFETCH, e, 64U, 0U, 0U));
+GIVES(void, aclshmemx_cmo_qp_nbi(global<T>, 1U, ACLSHMEMCMOTYPE::CMO_TYPE_PREFETCH, local<T>, 0U, 0U));
+GIVES(int, aclshmemx_roce_team_sync(team));
+GIVES(int, aclshmemx_roce_team_sync(team, bytes, 0U));
+GIVES(int, aclshmemx_roce_sync(team));
+GIVES(int, aclshmemx_roce_barrier(team));
+GIVES(int, aclshmemx_roce_barrier(team, bytes, 0U));
+GIVES(void, aclshmemx_roce_sync_all());
+GIVES(void, aclshmemx_roce_sync_all(bytes, 0U));
+GIVES(void, aclshmemx_roce_barrier_all());
+GIVES(void, aclshmemx_roce_barrier_all(bytes, 0U));
 
 }  // namespace
 

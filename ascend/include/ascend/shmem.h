@@ -17,6 +17,25 @@
 
 enum { DEFAULT_TIMEOUT = ACLSHMEM_DEFAULT_TIMEOUT };
 
+#ifdef __cplusplus
+/* What that library's examples read of its host state: the stream of calls without one, and for each core the notify
+ * that aclshmemx_sdma_notify_record raises. */
+typedef struct {
+  void* default_stream;
+  void* notify_arr[SHMEMX_NOTIFIES];
+} aclshmem_host_state_t;
+inline aclshmem_host_state_t aclshmemi_host_state() noexcept {
+  aclshmem_host_state_t state = {};
+  for (int core = 0; core < SHMEMX_NOTIFIES; ++core) {
+    state.notify_arr[core] = shmemx_core_notify(core);
+  }
+  return state;
+}
+#if __cplusplus >= 201703L
+inline aclshmem_host_state_t g_state_host = aclshmemi_host_state();
+#endif
+#endif
+
 /* How that library's kernels keep memory coherent: see shmemx_dcci in shmem_device.h. */
 ACLSHMEM_INLINE void dcci_cacheline(uint8_t* address) SHMEM_NOEXCEPT {
   shmemx_dcci(address);

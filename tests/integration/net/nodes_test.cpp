@@ -62,7 +62,7 @@ TEST(Nodes, DoNotStartByTcpIfRdmaIsRequired) {
 
 /// Programs for Ascend SHMEM, which give each of the library's PEs a device.
 TEST(AscendOnNodes, CallsDoWhatThatLibrarySays) {
-  std::vector<const char*> programs{"rma_c", "sync_c", "device"};
+  std::vector<const char*> programs{"rma_c", "sync_c", "device", "engines"};
   if (repeats(1, 2) == 2) {
     programs.insert(programs.end(), {"rma_cxx", "sync_cxx", "kernel"});
   }

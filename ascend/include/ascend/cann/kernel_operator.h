@@ -105,26 +105,85 @@ class GlobalTensor {
   uint64_t size_ = 0;
 };
 
+enum class TPosition : uint8_t { GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM, SPM };
+
+/* Where a tensor is: an offset in a core's own memory, or an address; its bytes. */
+struct TBuffAddr {
+  uint32_t dataLen = 0;
+  uint64_t bufferAddr = 0;
+  uint8_t logicPos = 0;
+};
+
 /* The same in a core's own memory, by offsets in it. */
 template <typename T>
 class LocalTensor {
  public:
   using PrimType = T;
   LocalTensor() = default;
-  LocalTensor(T* buffer, uint32_t size) : buffer_(static_cast<T*>(shmemx_scratch(buffer))), size_(size) {}
-  T* GetPhyAddr() const { return buffer_; }
-  T* GetPhyAddr(uint32_t offset) const { return buffer_ + offset; }
-  uint32_t GetSize() const { return size_; }
-  void SetSize(uint32_t size) { size_ = size; }
-  T GetValue(uint32_t i) const { return buffer_[i]; }
-  void SetValue(uint32_t i, T value) const { buffer_[i] = value; }
+  LocalTensor(T* buffer, uint32_t size) {
+    address_.bufferAddr = reinterpret_cast<uintptr_t>(buffer);
+    address_.dataLen = static_cast<uint32_t>(size * sizeof(T));
+  }
+  T* GetPhyAddr() const {
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    return static_cast<T*>(shmemx_scratch(reinterpret_cast<void*>(static_cast<uintptr_t>(address_.bufferAddr))));
+  }
+  T* GetPhyAddr(uint32_t offset) const { return GetPhyAddr() + offset; }
+  uint32_t GetSize() const { return static_cast<uint32_t>(address_.dataLen / sizeof(T)); }
+  void SetSize(uint32_t size) { address_.dataLen = static_cast<uint32_t>(size * sizeof(T)); }
+  T GetValue(uint32_t i) const { return GetPhyAddr()[i]; }
+  void SetValue(uint32_t i, T value) const { GetPhyAddr()[i] = value; }
   LocalTensor operator[](uint32_t offset) const {
-    return LocalTensor(buffer_ + offset, size_ > offset ? size_ - offset : 0);
+    return LocalTensor(GetPhyAddr() + offset, GetSize() > offset ? GetSize() - offset : 0);
+  }
+
+  TBuffAddr address_; /* as in Ascend C, for kernels that set it */
+};
+
+/* Memory of a core for tensors: TPipe deals it out from its beginning, TBuf is a part of it. A kernel has one TPipe. */
+template <TPosition Position>
+class TBuf {
+ public:
+  template <typename T>
+  LocalTensor<T> Get() const {
+    return GetWithOffset<T>(size_ / static_cast<uint32_t>(sizeof(T)), 0);
+  }
+  template <typename T>
+  LocalTensor<T> Get(uint32_t size) const {
+    return GetWithOffset<T>(size, 0);
+  }
+  /* `size` elements from byte `offset` on. */
+  template <typename T>
+  LocalTensor<T> GetWithOffset(uint32_t size, uint32_t offset) const {
+    LocalTensor<T> tensor;
+    tensor.address_.bufferAddr = begin_ + offset;
+    tensor.address_.dataLen = static_cast<uint32_t>(size * sizeof(T));
+    tensor.address_.logicPos = static_cast<uint8_t>(Position);
+    return tensor;
   }
 
  private:
-  T* buffer_ = nullptr;
+  friend class TPipe;
+  uint32_t begin_ = 0;
   uint32_t size_ = 0;
+};
+class TPipe {
+ public:
+  /* At a multiple of 32 bytes. False: the core has no more. */
+  template <TPosition Position>
+  bool InitBuffer(TBuf<Position>& buffer, uint32_t size) {
+    const uint32_t whole = (size + 31) / 32 * 32;
+    if (size > SHMEMX_SCRATCH_SIZE || whole > SHMEMX_SCRATCH_SIZE - used_) {
+      return false;
+    }
+    buffer.begin_ = used_;
+    buffer.size_ = size;
+    used_ += whole;
+    return true;
+  }
+
+ private:
+  uint32_t used_ = 0;
 };
 
 template <typename T>

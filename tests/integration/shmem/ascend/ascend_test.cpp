@@ -38,6 +38,30 @@ TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
   }
 }
 
+TEST(AscendEngines, EndTheJobWithAMessageThatNamesTheCall) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"pe", "aclshmemx_roce_put_nbi: there is no PE 2"},
+      {"address", "aclshmemx_sdma_put_nbi: 4 bytes at the given address are not"},
+      {"end", "aclshmemx_udma_get_nbi: 4294967296 bytes at the given address are not"},
+      {"scratch", "aclshmemx_sdma_get_nbi: scratch must have 64 bytes"},
+      {"tensor", "aclshmemx_roce_get_nbi: scratch must have 128 bytes"},
+      {"offset", "aclshmemx_udma_put_nbi: scratch goes beyond the core's own memory"},
+      {"queue", "aclshmemx_udma_qp_put_nbi: there is no such queue"},
+      {"relay", "aclshmemx_udma_relay_put_nbi: the PE, its relay and the caller are not three PEs"},
+      {"quiet", "aclshmemx_udma_quiet: there is no such PE"},
+      {"team", "aclshmemx_roce_barrier: team is NULL"},
+      {"atomic", "aclshmemx_udma_atomic_add: 4 bytes at the given address are not"},
+      {"signal", "aclshmemx_udma_put_signal_nbi: the given address is not aligned"},
+      {"before-init", "aclshmemx_udma_quiet was called before shmem_init"},
+  };
+  for (const auto& [name, message] : mistakes) {
+    const auto job = run_pes(2, "off", {"ascend_cxx_pes", "engines", name});
+    EXPECT_NE(job.exit.code, 0) << name;
+    EXPECT_EQ(job.exit.signal, 0) << name;
+    EXPECT_THAT(job.output, HasSubstr(message)) << name;
+  }
+}
+
 TEST(AscendPrograms, RunUnchanged) {
   for (const int pes : {1, 2, 3, 4}) {
     TempDir dir;
@@ -105,7 +129,7 @@ TEST(KvShuffleOps, ReportsErrorsToBothPartnersAndMovesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Ascend,
-                         Combine(Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel"),
+                         Combine(Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel", "engines"),
                                  Values(1, 2, 3, 4)),
                          kNameByParameters);
 

@@ -90,13 +90,12 @@ static void test_default_stream(void* dest_memory, void* source_memory) {
 
 static void test_configs(void) {
   CHECK(aclshmemx_set_mte_config(0, 4096, 0) == ACLSHMEM_SUCCESS);
-  CHECK(aclshmemx_set_sdma_config(0, 63, 0) == ACLSHMEM_INVALID_PARAM);
-  CHECK(aclshmemx_set_sdma_config(0, 64, 0) == ACLSHMEM_NOT_SUPPORTED);
-  CHECK(aclshmemx_set_rdma_config(0, 127, 0) == ACLSHMEM_INVALID_PARAM);
-  CHECK(aclshmemx_set_rdma_config(0, 128, 0) == ACLSHMEM_NOT_SUPPORTED);
-  CHECK(aclshmemx_set_udma_config(0, 127, 0) == ACLSHMEM_INVALID_PARAM);
-  CHECK(aclshmemx_set_udma_config(0, 128, 0) == ACLSHMEM_NOT_SUPPORTED);
-  CHECK(strstr(shmemx_error_text(), "aclshmemx_set_udma_config") != NULL);
+  CHECK(aclshmemx_set_sdma_config(0, 64, 0) == ACLSHMEM_SUCCESS);
+  CHECK(aclshmemx_set_rdma_config(0, 127, 0) == ACLSHMEM_INVALID_VALUE);
+  CHECK(aclshmemx_set_rdma_config(1024, 128, 3) == ACLSHMEM_SUCCESS);
+  CHECK(aclshmemx_set_udma_config(0, 127, 0) == ACLSHMEM_INVALID_VALUE);
+  CHECK(aclshmemx_set_udma_config(0, 128, 0) == ACLSHMEM_SUCCESS);
+  CHECK(shmemx_engine(SHMEMX_ENGINE_RDMA)->scratch == 1024 && shmemx_engine(SHMEMX_ENGINE_RDMA)->sync_id == 3);
 }
 
 /* Mistakes that end the job with a message that names the call. */

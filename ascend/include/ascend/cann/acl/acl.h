@@ -166,6 +166,44 @@ ACL_INLINE aclError aclrtSynchronizeStream(aclrtStream stream) SHMEM_NOEXCEPT {
   return error == -ETIMEDOUT ? ACL_ERROR_RT_STREAM_SYNC_TIMEOUT : ACL_ERROR_INTERNAL_ERROR;
 }
 
+/* ---- Notifies: counts that streams and kernels raise, and streams wait for ---- */
+
+typedef void* aclrtNotify;
+
+/* `flag` is ignored. */
+ACL_INLINE aclError aclrtCreateNotify(aclrtNotify* notify, uint64_t flag) SHMEM_NOEXCEPT {
+  (void)flag;
+  if (notify == NULL) {
+    return shmemx_acl_fail("aclrtCreateNotify", "notify is NULL", ACL_ERROR_RT_PARAM_INVALID);
+  }
+  *notify = calloc(1, sizeof(shmemx_notify_t));
+  return *notify != NULL ? ACL_SUCCESS
+                         : shmemx_acl_fail("aclrtCreateNotify", "out of memory", ACL_ERROR_RT_RESOURCE_ALLOC_FAIL);
+}
+/* No stream waits for it. */
+ACL_INLINE aclError aclrtDestroyNotify(aclrtNotify notify) SHMEM_NOEXCEPT {
+  if (notify == NULL) {
+    return shmemx_acl_fail("aclrtDestroyNotify", "notify is NULL", ACL_ERROR_RT_PARAM_INVALID);
+  }
+  free(notify);
+  return ACL_SUCCESS;
+}
+ACL_INLINE aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream) SHMEM_NOEXCEPT {
+  if (notify == NULL) {
+    return shmemx_acl_fail("aclrtRecordNotify", "notify is NULL", ACL_ERROR_RT_PARAM_INVALID);
+  }
+  shmemx_notify_record_on_stream((shmemx_notify_t*)notify, (shmemx_stream_t*)stream);
+  return ACL_SUCCESS;
+}
+/* Waits for one record and takes it, in the order of the stream; at most `timeout` milliseconds unless that is 0. */
+ACL_INLINE aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout) SHMEM_NOEXCEPT {
+  if (notify == NULL) {
+    return shmemx_acl_fail("aclrtWaitAndResetNotify", "notify is NULL", ACL_ERROR_RT_PARAM_INVALID);
+  }
+  shmemx_notify_wait_on_stream((shmemx_notify_t*)notify, timeout, (shmemx_stream_t*)stream);
+  return ACL_SUCCESS;
+}
+
 /* ---- Memory ---- */
 
 /* `size` bytes above 0, at a multiple of 64; `policy` is ignored. */
