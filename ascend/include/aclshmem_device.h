@@ -41,6 +41,21 @@ inline void aclshmemx_barrier_vec(aclshmem_team_t team) noexcept {
 inline void aclshmemx_barrier_all_vec() noexcept {
   shmemx_barrier_all_vec();
 }
+/* The same without completing copies; those of a relay are no others here. */
+inline void aclshmemx_sync_vec(aclshmem_team_t team) noexcept {
+  if (team != ACLSHMEM_TEAM_INVALID) {
+    shmemx_core_team_sync(shmemx_current_core(), shmemx_team_by_number(team));
+  }
+}
+inline void aclshmemx_sync_vec_all() noexcept {
+  aclshmemx_sync_vec(ACLSHMEM_TEAM_WORLD);
+}
+inline void aclshmemx_sync_vec_relay(aclshmem_team_t team) noexcept {
+  aclshmemx_sync_vec(team);
+}
+inline void aclshmemx_sync_all_vec_relay() noexcept {
+  aclshmemx_sync_vec_all();
+}
 inline void aclshmemx_partial_barrier(aclshmem_team_t team, uint32_t* pes, uint32_t count) noexcept {
   shmemx_partial_barrier(shmemx_team_by_number(team), pes, count);
 }

@@ -58,6 +58,9 @@ T aclshmemi_atomic(const char* call, int operation, T* dest, T operand, T condit
 #define ACLSHMEMI_ATOMIC(NAME, T)                                                          \
   inline void aclshmem_##NAME##_atomic_add(T* dst, T value, int32_t pe) noexcept {         \
     aclshmemi_atomic<T>("aclshmem_" #NAME "_atomic_add", SHMEMX_ADD, dst, value, T(), pe); \
+  }                                                                                        \
+  inline void aclshmem_##NAME##_atomic_inc(T* dst, int32_t pe) noexcept {                  \
+    aclshmemi_atomic<T>("aclshmem_" #NAME "_atomic_inc", SHMEMX_ADD, dst, T(1), T(), pe);  \
   }
 ACLSHMEM_ATOMIC_ADD_TYPES(ACLSHMEMI_ATOMIC)
 #undef ACLSHMEMI_ATOMIC
@@ -84,9 +87,6 @@ ACLSHMEM_ATOMIC_SET_TYPES(ACLSHMEMI_ATOMIC)
 #define ACLSHMEMI_ATOMIC(NAME, T)                                                                                    \
   inline T aclshmem_##NAME##_atomic_fetch(T* src, int32_t pe) noexcept {                                             \
     return aclshmemi_atomic<T>("aclshmem_" #NAME "_atomic_fetch", SHMEMX_FETCH, src, T(), T(), pe);                  \
-  }                                                                                                                  \
-  inline void aclshmem_##NAME##_atomic_inc(T* dst, int32_t pe) noexcept {                                            \
-    aclshmemi_atomic<T>("aclshmem_" #NAME "_atomic_inc", SHMEMX_ADD, dst, T(1), T(), pe);                            \
   }                                                                                                                  \
   inline T aclshmem_##NAME##_atomic_fetch_inc(T* dst, int32_t pe) noexcept {                                         \
     return aclshmemi_atomic<T>("aclshmem_" #NAME "_atomic_fetch_inc", SHMEMX_ADD, dst, T(1), T(), pe);               \

@@ -6,6 +6,8 @@
 #define SHMEM_ACLSHMEM_INIT_H
 
 /* NOLINTBEGIN(modernize-use-nullptr): these are C. */
+#include <stdio.h>
+
 #include "aclshmem_types.h"
 
 /* ---- Starting and ending ---- */
@@ -105,11 +107,19 @@ ACLSHMEM_INLINE int aclshmem_finalize(void) SHMEM_NOEXCEPT {
 ACLSHMEM_INLINE int aclshmemx_finalize(uint64_t instance_id) SHMEM_NOEXCEPT {
   return instance_id == 0 ? aclshmem_finalize() : ACLSHMEM_NOT_SUPPORTED;
 }
+/* Those of that library, whose programs compare them. Nothing is stored at NULL. */
 ACLSHMEM_INLINE void aclshmem_info_get_version(int* major, int* minor) SHMEM_NOEXCEPT {
-  shmem_info_get_version(major, minor);
+  if (major != NULL && minor != NULL) {
+    *major = ACLSHMEM_MAJOR_VERSION;
+    *minor = ACLSHMEM_MINOR_VERSION;
+  }
 }
+/* `name` has room for ACLSHMEM_MAX_NAME_LEN characters. */
 ACLSHMEM_INLINE void aclshmem_info_get_name(char* name) SHMEM_NOEXCEPT {
-  shmem_info_get_name(name);
+  if (name != NULL) {
+    snprintf(name, ACLSHMEM_MAX_NAME_LEN, "ACLSHMEM v%d.%d.%d", ACLSHMEM_VENDOR_MAJOR_VER, ACLSHMEM_VENDOR_MINOR_VER,
+             ACLSHMEM_VENDOR_PATCH_VER);
+  }
 }
 ACLSHMEM_INLINE void aclshmem_global_exit(int status) SHMEM_NOEXCEPT {
   shmem_global_exit(status);

@@ -113,6 +113,11 @@ inline aclshmem_device_host_state_t* aclshmemi_get_state() noexcept {
   return &state;
 }
 
+/* A barrier of the cores of this PE. */
+inline void aclshmemi_barrier_core_soft() noexcept {
+  shmemx_core_sync(shmemx_current_core());
+}
+
 /* A load and a store of the whole value. Stores wake no waiter: signals do. */
 template <typename T>
 T aclshmemi_load(T* address) noexcept {

@@ -34,13 +34,20 @@
 #define ACLSHMEM_NOT_SUPPORTED (-100)
 
 /* ---- Types and constants ---- */
+/* For programs that compute the size of their heap: a page, and what the library adds to a heap (here: beside it). */
+#define ACLSHMEM_PAGE_SIZE (2UL << 20)
+#define ACLSHMEM_EXTRA_SIZE 0UL
 /* Bytes of scratch that engines need there. */
 #define ACLSHMEMI_SDMA_SCRATCH_SIZE 64U
 #define ACLSHMEM_RDMA_MTE_STAGING_UB_SIZE 128U
 #define ACLSHMEM_UDMA_MTE_STAGING_UB_SIZE 128U
 #define ACLSHMEM_MAX_QP_NUM 32
+/* As the headers of that library's release 1.5.1 have them. */
 #define ACLSHMEM_MAJOR_VERSION 1
 #define ACLSHMEM_MINOR_VERSION 1
+#define ACLSHMEM_VENDOR_MAJOR_VER 1
+#define ACLSHMEM_VENDOR_MINOR_VER 1
+#define ACLSHMEM_VENDOR_PATCH_VER 1
 #define ACLSHMEM_MAX_PES SHMEMX_MAX_PES
 #define ACLSHMEM_MAX_TEAMS SHMEMX_MAX_TEAMS
 #define ACLSHMEM_MAX_IP_PORT_LEN 64
@@ -161,6 +168,9 @@ typedef void* aclrtStream;
 
 #ifdef __cplusplus
 #define ACLSHMEM_INLINE inline
+#define ACLSHMEM_DEVICE inline
+#define ACLSHMEM_GLOBAL
+#define ACLSHMEM_HOST_API
 #define ACLSHMEM_DEFAULT_VALUE(value) = value
 #else
 #define ACLSHMEM_INLINE static inline

@@ -160,8 +160,22 @@ typedef struct shmemx_engine_t {
 SHMEM_API shmemx_engine_t* shmemx_engine(int engine) SHMEM_NOEXCEPT;
 
 /* shmem_team_sync; on a core it is for this core alone, on behalf of its PE: the other cores go on, and one core of
- * each member calls it. Several cores of a PE make such barriers one after the other. */
+ * each member calls it. Several cores of a PE make such barriers one after the other. No other barrier of the team is
+ * made meanwhile. */
 SHMEM_API int shmemx_sync_alone(const char* call, shmem_team_t team) SHMEM_NOEXCEPT;
+
+/* ---- Lanes: calls of one function that the calling thread runs in turn ---- */
+
+typedef void (*shmemx_lane_t)(void* argument);
+/* Calls `body` in each of 1 to 4096 lanes, which have stacks of 256 KiB; returns when all have ended. A lane runs until
+ * it waits for others. Errors: -EINVAL their number, no function; -EBUSY called by a lane; -ENOMEM. */
+SHMEM_API int shmemx_run_lanes(int lanes, shmemx_lane_t body, void* argument) SHMEM_NOEXCEPT;
+/* The calling lane's number, and how many there are; 0 and 1 outside of lanes. */
+SHMEM_API int shmemx_lane(void) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_lane_count(void) SHMEM_NOEXCEPT;
+/* Waits until the other lanes of the caller's group have called it, too, or have ended. A group is `group` lanes with
+ * successive numbers; 0: all lanes. Returns 1 to one of them, 0 to the others. */
+SHMEM_API int shmemx_sync_lanes(int group) SHMEM_NOEXCEPT;
 
 /* ---- Notifies: counts that kernels and streams raise and streams wait for ---- */
 

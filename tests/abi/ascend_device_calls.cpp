@@ -59,7 +59,9 @@ GIVES(void*, aclshmem_roce_ptr(elements<char>, 0));
 GIVES(int, aclshmem_team_pe_mapping(ACLSHMEM_TEAM_WORLD, 0));
 GIVES(void, aclshmemx_mte_quiet());
 
-#define ADDS(NAME, T) GIVES(void, aclshmem_##NAME##_atomic_add(elements<T>, *elements<T>, 0));
+#define ADDS(NAME, T)                                                      \
+  GIVES(void, aclshmem_##NAME##_atomic_add(elements<T>, *elements<T>, 0)); \
+  GIVES(void, aclshmem_##NAME##_atomic_inc(elements<T>, 0));
 ACLSHMEM_ATOMIC_ADD_TYPES(ADDS)
 #define SETS(NAME, T)                                                      \
   GIVES(void, aclshmem_##NAME##_atomic_set(elements<T>, *elements<T>, 0)); \

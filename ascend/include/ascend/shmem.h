@@ -5,6 +5,9 @@
 
 #include "../aclshmem.h"   /* IWYU pragma: export */
 #include "shmem_old_rma.h" /* IWYU pragma: export */
+#if defined(USE_SIMT) && defined(__cplusplus)
+#include "../aclshmem_simt.h" /* IWYU pragma: export */
+#endif
 
 /* Names that OpenSHMEM has with another meaning: here a program means Ascend SHMEM's. */
 #define shmem_finalize aclshmem_finalize

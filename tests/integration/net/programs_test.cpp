@@ -74,6 +74,8 @@ std::vector<Program> all_programs() {
       {{"ascend_c_pes", "sync"}, "", 0, kInSoak},
       {{"ascend_cxx_pes", "device"}, "", 0, kInSoak},
       {{"ascend_cxx_pes", "kernel"}, "", 0, kInSoak},
+      {{"ascend_cxx_pes", "engines"}},
+      {{"ascend_cxx_pes", "simt"}, "", 0, kInSoak},
       {{"ascend_cxx_pes", "allgather", "FILE"}, "", 0, kInSoak},
       {{"ascend_cxx_pes", "fragments", "nodes"}},
       {{"ascend_cxx_pes", "kv_shuffle", "FILE", "16", "3", "5", "7"}, "", 0, kInSoak},

@@ -14,10 +14,14 @@
 #error "kernel_operator.h is for C++"
 #endif
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 
 #include "../../aclshmem.h"
+#ifdef USE_SIMT
+#include "simt_api/asc_simt.h" /* IWYU pragma: export */
+#endif
 
 /* NOLINTBEGIN(bugprone-reserved-identifier): the names are Ascend C's */
 #define __gm__
@@ -28,11 +32,26 @@
 #define GM_ADDR uint8_t*
 /* NOLINTEND(bugprone-reserved-identifier) */
 
+/* A kernel runs on vector cores only; each is a block of its own. */
+#define ASCEND_IS_AIV (true)
+#define ASCEND_IS_NOT_AIV (false)
+#define ASCEND_IS_AIC (false)
+
+/* Alignments of a core's own memory, which Ascend SHMEM defines for kernels. */
+constexpr uint32_t UB_ALIGN_SIZE = 32;
+constexpr uint32_t UB_ALIGN_SIZE_64 = 64;
+
 using half = aclshmem_half_t;
 using bfloat16_t = aclshmem_bfloat16_t;
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_FIX };
 enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
+
+inline void pipe_barrier(pipe_t /*pipe*/) {
+  shmem_fence();
+}
+#define set_flag(from, to, id) pipe_barrier(PIPE_ALL)
+#define wait_flag(from, to, id) pipe_barrier(PIPE_ALL)
 
 namespace AscendC {
 
@@ -47,6 +66,17 @@ inline int64_t GetBlockIdx() {
 inline int64_t GetBlockNum() {
   const shmemx_core_t* core = shmemx_current_core();
   return core != nullptr ? shmemx_core_count(core) : 1;
+}
+inline int64_t GetSubBlockNum() {
+  return 1;
+}
+inline int64_t GetSubBlockIdx() {
+  return 0;
+}
+/* Nanoseconds. */
+inline int64_t GetSystemCycle() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 /* A barrier of the cores of this PE. */
 template <bool IsAivOnly = true>
@@ -195,6 +225,65 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, uint32_t co
   std::memcpy(static_cast<void*>(dst.GetPhyAddr()), src.GetPhyAddr(), count * sizeof(T));
 }
 
+/* blockCount blocks of blockLen bytes. The gaps between them are of bytes in global memory and of 32 bytes in a core's
+ * own, where a block begins at a multiple of 32. Nothing is filled in. */
+struct DataCopyExtParams {
+  uint16_t blockCount = 1;
+  uint32_t blockLen = 0;
+  uint32_t srcStride = 0;
+  uint32_t dstStride = 0;
+  uint32_t rsv = 0;
+
+  DataCopyExtParams() = default;
+  /* The numbers have any type, as kernels pass them. */
+  template <typename Count, typename Length, typename Src, typename Dst, typename Reserved>
+  DataCopyExtParams(Count count, Length length, Src src_gap, Dst dst_gap, Reserved reserved)
+      : blockCount(static_cast<uint16_t>(count)),
+        blockLen(static_cast<uint32_t>(length)),
+        srcStride(static_cast<uint32_t>(src_gap)),
+        dstStride(static_cast<uint32_t>(dst_gap)),
+        rsv(static_cast<uint32_t>(reserved)) {}
+};
+template <typename T>
+struct DataCopyPadExtParams {
+  bool isPad = false;
+  uint8_t leftPadding = 0;
+  uint8_t rightPadding = 0;
+  T paddingValue = T();
+
+  DataCopyPadExtParams() = default;
+  template <typename Value>
+  DataCopyPadExtParams(bool pads, uint8_t left, uint8_t right, Value value)
+      : isPad(pads), leftPadding(left), rightPadding(right), paddingValue(static_cast<T>(value)) {}
+};
+inline void asci_copy_blocks(void* dst, const void* src, const DataCopyExtParams& params, size_t dst_step,
+                             size_t src_step) {
+  for (size_t i = 0; i < params.blockCount; ++i) {
+    std::memcpy(static_cast<char*>(dst) + i * dst_step, static_cast<const char*>(src) + i * src_step, params.blockLen);
+  }
+}
+inline size_t asci_own_step(const DataCopyExtParams& params, uint32_t gap) {
+  return (size_t{params.blockLen} + 31) / 32 * 32 + size_t{gap} * 32;
+}
+template <typename T>
+void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
+                 const DataCopyPadExtParams<T>& /*pad*/) {
+  asci_copy_blocks(dst.GetPhyAddr(), src.GetPhyAddr(), params, asci_own_step(params, params.dstStride),
+                   size_t{params.blockLen} + params.srcStride);
+}
+template <typename T>
+void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params) {
+  asci_copy_blocks(dst.GetPhyAddr(), src.GetPhyAddr(), params, size_t{params.blockLen} + params.dstStride,
+                   asci_own_step(params, params.srcStride));
+}
+
 }  // namespace AscendC
+
+/* Stores `value` at `address` by way of `scratch`, as kernels of Ascend SHMEM's examples do. */
+template <typename T>
+void aclshmemi_set_value(uint8_t* address, T value, const AscendC::LocalTensor<T>& scratch, uint32_t /*sync_id*/) {
+  scratch.SetValue(0, value);
+  std::memcpy(address, scratch.GetPhyAddr(), sizeof(T));
+}
 
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs written for Ascend SHMEM, in C11 and C++, which fail with a message if a call does not behave as there.
+#include <fstream>
+
 #include "tests/support/pe.hpp"
 
 namespace {
@@ -70,6 +72,57 @@ TEST(AscendPrograms, RunUnchanged) {
   }
 }
 
+constexpr const char* kDemos[] = {"rdma", "udma", "sdma", "notify", "perftest", "moe", "matmul"};
+
+TEST(AscendDemos, GiveTheRightBytes) {
+  for (const std::string demo : kDemos) {
+    for (const int pes : {1, 2, 3}) {
+      const TempDir dir;
+      run_clean(pes, "off", {"ascend_cxx_pes", "demo", demo, dir.file("uid")},
+                {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_CYCLE_PROF_PE=0"}, Seconds{100});
+    }
+  }
+}
+
+TEST(AscendDemos, GiveTheRightBytesOnTwoNodes) {
+  if (!has_network()) {
+    GTEST_SKIP() << kNoNetwork;
+  }
+  for (const std::string demo : kDemos) {
+    const TempDir dir;
+    run_clean(3, "off", on_nodes("% 2", {"ascend_cxx_pes", "demo", demo, dir.file("uid")}),
+              {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_CYCLE_PROF_PE=0"}, Seconds{100});
+  }
+}
+
+/// The rewritten line, or what the script says against it.
+std::string rewritten(const std::string& line, const std::string& cores = "1") {
+  const TempDir dir;
+  std::ofstream(dir.file("k.asc")) << "\n" << line << "\n";
+  return run({ASCEND_LAUNCHES, dir.file("k.asc"), "-c", cores}, {}, Seconds{30}).output;
+}
+
+TEST(AscendLaunches, BecomeCalls) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"n::k<int, 2><<<b, nullptr, s>>>(p, f(1, 2));",
+       "shmemx_ascend_launch(b, s, [](auto... asci_a) { n::k<int, 2>(asci_a...); }, p, f(1, 2));"},
+      {"k<<<1, 0>>>();", "shmemx_ascend_launch(1, nullptr, [](auto... asci_a) { k(asci_a...); });"},
+      {"f(\"<<<\"); // k<<<1>>>(2)", "f(\"<<<\"); // k<<<1>>>(2)"},
+      {"#define L(N) k_##N<<<1, 0, s>>>(x)", "{ k_##N(asci_a...); }, x)"},
+  };
+  for (const auto& [line, expected] : lines) {
+    EXPECT_THAT(rewritten(line), HasSubstr(expected)) << line;
+  }
+  EXPECT_THAT(rewritten("k<<<b + 1, 0, s>>>(x)", "2"), HasSubstr("shmemx_ascend_launch(2 * (b + 1), s,"));
+}
+
+TEST(AscendLaunches, ThatCannotBeReadAreNamed) {
+  EXPECT_THAT(rewritten("k<<<1, 0, s>>>(x;"), HasSubstr("k.asc:2: a bracket is not closed"));
+  EXPECT_THAT(rewritten("k<<<1, 0, s"), HasSubstr("k.asc:2: there is no >>>( after it"));
+  EXPECT_THAT(rewritten("k<<<1>>>(x);"), HasSubstr("k.asc:2: a launch has blocks, l2 and a stream"));
+  EXPECT_THAT(rewritten("= <<<1, 0, s>>>(x);"), HasSubstr("k.asc:2: there is no kernel before <<<"));
+}
+
 Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std::string>& arguments,
                        const std::string& path = "0") {
   TempDir dir;
@@ -129,7 +182,8 @@ TEST(KvShuffleOps, ReportsErrorsToBothPartnersAndMovesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Ascend,
-                         Combine(Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel", "engines"),
+                         Combine(Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel", "engines",
+                                        "simt"),
                                  Values(1, 2, 3, 4)),
                          kNameByParameters);
 

@@ -32,8 +32,8 @@ struct Scratch {
   AscendC::LocalTensor<T> tensor{offset, 128 / sizeof(T)};
 };
 
-/// CALL(to, from, scratch, elements, ..., sync) by pointers, by tensors, and in a batch of two, with QUIET after it. The
-/// data comes from PE FROM.
+/// CALL(to, from, scratch, elements, ..., sync) by pointers, by tensors, and in a batch of two; then QUIET. The data
+/// comes from PE FROM.
 #define MOVES(FROM, CALL, QUIET, ...)                                                                                  \
   moves<T>(work, FROM, 13, [&](const A& a) {                                                                           \
     CALL(a.dest, a.source, own.offset, 13U, __VA_ARGS__, EVENT_ID0);                                                   \

@@ -133,6 +133,17 @@ ACL_INLINE aclError aclrtGetDeviceCount(uint32_t* count) SHMEM_NOEXCEPT {
   return ACL_SUCCESS;
 }
 
+/* Memory is reached by all: nothing is done. */
+ACL_INLINE aclError aclrtDeviceEnablePeerAccess(int32_t device, uint32_t flags) SHMEM_NOEXCEPT {
+  (void)flags;
+  return device >= 0 ? ACL_SUCCESS
+                     : shmemx_acl_fail("aclrtDeviceEnablePeerAccess", "no such device", ACL_ERROR_RT_INVALID_DEVICEID);
+}
+/* A name that programs search for a generation of processors. */
+ACL_INLINE const char* aclrtGetSocName(void) SHMEM_NOEXCEPT {
+  return "CPU";
+}
+
 /* ---- Streams ---- */
 
 ACL_INLINE aclError aclrtCreateStream(aclrtStream* stream) SHMEM_NOEXCEPT {
@@ -292,6 +303,20 @@ ACL_INLINE aclError aclrtMemsetAsync(void* dst, size_t room, int32_t value, size
   }
   shmemx_memset_on_stream(dst, value, count, (shmemx_stream_t*)stream);
   return ACL_SUCCESS;
+}
+
+typedef enum aclrtCmoType {
+  ACL_RT_CMO_TYPE_PREFETCH,
+  ACL_RT_CMO_TYPE_WRITEBACK,
+  ACL_RT_CMO_TYPE_INVALID,
+  ACL_RT_CMO_TYPE_FLUSH
+} aclrtCmoType;
+/* Caches are coherent: nothing is done. */
+ACL_INLINE aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType type, aclrtStream stream) SHMEM_NOEXCEPT {
+  (void)size;
+  (void)type;
+  (void)stream;
+  return src != NULL ? ACL_SUCCESS : shmemx_acl_fail("aclrtCmoAsync", "src is NULL", ACL_ERROR_RT_PARAM_INVALID);
 }
 
 /* NOLINTEND(modernize-use-nullptr,cppcoreguidelines-owning-memory) */

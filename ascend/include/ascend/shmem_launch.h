@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launching kernels with arguments: what ascend-launches makes of kernel<<<blocks, l2, stream>>>(arguments). C++14. */
+#ifndef SHMEM_ASCEND_SHMEM_LAUNCH_H
+#define SHMEM_ASCEND_SHMEM_LAUNCH_H
+
+#include <atomic>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "../shmemx.h"
+#include "../shmemx_interface.h"
+
+/* What the cores of a launch share; the last one to end deletes it. */
+template <typename Kernel, typename... Arguments>
+struct shmemi_launch_work {
+  std::atomic<int> cores;
+  Kernel kernel;
+  std::tuple<Arguments...> arguments;
+
+  template <size_t... Index>
+  void call(std::index_sequence<Index...> /*all*/) const {
+    kernel(std::get<Index>(arguments)...);
+  }
+  static void run(shmemx_core_t* /*core*/, void* work) {
+    auto* const self = static_cast<shmemi_launch_work*>(work);
+    self->call(std::index_sequence_for<Arguments...>());
+    /* Release, and acquire for the last: the other cores' last reads come before the deletion. */
+    if (self->cores.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      const std::unique_ptr<shmemi_launch_work> last(self);
+    }
+  }
+};
+
+/* Runs kernel(arguments...) on as many cores as there are blocks, in the order of the stream, and returns at once. The
+ * arguments are copied. */
+template <typename Blocks, typename Stream, typename Kernel, typename... Arguments>
+void shmemx_ascend_launch(Blocks blocks, Stream stream, Kernel kernel, Arguments... arguments) {
+  using Work = shmemi_launch_work<Kernel, Arguments...>;
+  const int cores = static_cast<int>(blocks);
+  std::unique_ptr<Work> work(new Work{{cores}, kernel, std::tuple<Arguments...>(std::move(arguments)...)});
+  shmemx_launch_on_stream(cores, Work::run, work.release(), static_cast<shmemx_stream_t*>(static_cast<void*>(stream)));
+}
+
+#endif
