@@ -156,7 +156,8 @@ class LocalTensor {
   }
   T* GetPhyAddr() const {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
-    return static_cast<T*>(shmemx_scratch(reinterpret_cast<void*>(static_cast<uintptr_t>(address_.bufferAddr))));
+    auto* const pointer = reinterpret_cast<void*>(static_cast<uintptr_t>(address_.bufferAddr));
+    return static_cast<T*>(address_.bufferAddr < SHMEMX_SCRATCH_SIZE ? shmemx_scratch(pointer) : pointer);
   }
   T* GetPhyAddr(uint32_t offset) const { return GetPhyAddr() + offset; }
   uint32_t GetSize() const { return static_cast<uint32_t>(address_.dataLen / sizeof(T)); }
