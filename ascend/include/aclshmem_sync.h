@@ -53,9 +53,9 @@ typedef struct {
 ACLSHMEM_INLINE void aclshmemx_handle_wait(aclshmem_handle_t handle, aclrtStream stream) SHMEM_NOEXCEPT {
   aclshmemx_barrier_on_stream(handle.team_id, stream);
 }
-/* The word that kernels get: see shmemx_get_ffts_config in shmem_device.h. */
+/* The word that kernels get: see shmemx_get_ffts_config in shmem_device.h. 0 before aclshmemx_init_attr. */
 ACLSHMEM_INLINE uint64_t util_get_ffts_config(void) SHMEM_NOEXCEPT {
-  return shmemx_get_ffts_config();
+  return aclshmemi_running() ? shmemx_get_ffts_config() : 0;
 }
 
 /* NOLINTEND(modernize-use-nullptr) */

@@ -33,7 +33,7 @@ void before_init() {
   int word = 0;
   CHECK(aclshmemx_init_status() == ACLSHMEM_STATUS_NOT_INITIALIZED);
   CHECK(aclshmem_malloc(64) == nullptr && aclshmem_ptr(&word, 0) == nullptr);
-  CHECK(aclshmem_finalize() == ACLSHMEM_NOT_INITED);
+  CHECK(aclshmem_finalize() == ACLSHMEM_NOT_INITED && util_get_ffts_config() == 0);
   aclshmem_team_t team = 7;
   CHECK(aclshmem_team_split_strided(ACLSHMEM_TEAM_WORLD, 0, 1, 1, &team) == ACLSHMEM_NOT_INITED);
   CHECK(aclshmem_my_pe() == -1 && aclshmem_team_n_pes(ACLSHMEM_TEAM_WORLD) == -1);

@@ -15,7 +15,7 @@
 
 /* The word that the host passes to kernels: cores need none to synchronise. Returns 0. */
 RT_FFTS_INLINE int rtGetC2cCtrlAddr(uint64_t* address, uint32_t* length) SHMEM_NOEXCEPT {
-  *address = shmemx_get_ffts_config();
+  *address = shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED ? shmemx_get_ffts_config() : 0;
   *length = 0;
   return 0;
 }
