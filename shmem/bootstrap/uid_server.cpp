@@ -113,6 +113,7 @@ void UidServer::run() {
   while (go_on()) {
     std::array<epoll_event, 64> events{};
     const int ready = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), poll_time());
+    bool more_come = false;
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       const auto found = connections_.find(event.data.fd);
@@ -120,7 +121,7 @@ void UidServer::run() {
         eventfd_t count = 0;
         ::eventfd_read(wake_.get(), &count);
       } else if (event.data.fd == listener_.fd()) {
-        accept_some();
+        more_come = true;
       } else if (found != connections_.end()) {
         if ((event.events & EPOLLOUT) != 0) {
           found->second.frames.write();  // if it fails, read() says why
@@ -130,6 +131,11 @@ void UidServer::run() {
           read(found->second);
         }
       }
+    }
+    // Last: a PE that came in the turn before has been heard, and is not one of those that have said nothing, who make
+    // room for those that come now.
+    if (more_come) {
+      accept_some();
     }
     enter_early();
     drop_silent();
