@@ -60,7 +60,7 @@ std::vector<std::string> in_job(int pes, const std::vector<int>& core_counts, in
         }
         return text;
       },
-      std::chrono::seconds{repeats(100, 3600)});
+      std::chrono::seconds{repeats(600, 3600)});
 }
 
 class BarrierProcesses : public testing::TestWithParam<int> {};

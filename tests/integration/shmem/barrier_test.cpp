@@ -22,7 +22,7 @@ class Barriers : public testing::TestWithParam<Case> {};
 
 TEST_P(Barriers, AllEndAndNoneEarly) {
   const auto [pes, gba, rounds] = GetParam();
-  const auto job = run_pes(pes, gba, {"barrier_pes", std::to_string(rounds)}, {}, Seconds{240});
+  const auto job = run_pes(pes, gba, {"barrier_pes", std::to_string(rounds)}, {}, Seconds{1200});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   const auto total = static_cast<unsigned long long>(pes) * static_cast<unsigned long long>(rounds);
   const bool by_device = std::string(gba) == "fake" && pes > 1;

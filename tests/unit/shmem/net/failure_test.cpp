@@ -154,8 +154,12 @@ TEST_P(OneSidedFailureTest, NamesAPeThatIsKilled) {
           me.barrier();
         }
         if (me.pe == 1) {
+          me.rendezvous.flag.store(1);  // answers no more: in the barrier it did
           std::this_thread::sleep_for(milliseconds{30});
           ::raise(SIGKILL);
+        }
+        while (me.rendezvous.flag.load() == 0) {
+          std::this_thread::sleep_for(milliseconds{1});
         }
         const auto start = Clock::now();
         const auto result = call.step(me);
