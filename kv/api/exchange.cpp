@@ -4,10 +4,10 @@
 // The linker finds what a program calls only in libraries that its command names, not in what those need ("DSO missing
 // from command line"): with libshmem needing libkvexchange alone, -lshmem would link no exchange. A linker script
 // libshmem.so that names both would do for linkers, but dlopen and ctypes cannot load a file of text, and programs that
-// were linked before would look for these symbols with libshmem's version, in vain. glibc takes the symbols of a filter
-// (DT_FILTER) from another library, other C libraries do not. A call that jumps to the other library works for all: cc
-// -lshmem, oshcc, pkg-config, CMake, dlopen. The other library has second names for it, since its first ones are these,
-// and a program may have loaded both.
+// were linked before need these symbols with libshmem's version, which they would not find. glibc takes the symbols of
+// a filter (DT_FILTER) from another library, other C libraries do not. A call that jumps to the other library works for
+// all: cc -lshmem, oshcc, pkg-config, CMake, dlopen. The other library has second names for it, since its first ones
+// are these, and a program may have loaded both.
 #include "shmemx_exchange.h"
 
 #define SHMEM_FORWARD(result, name, parameters, arguments)                 \

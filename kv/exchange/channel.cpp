@@ -127,7 +127,7 @@ Result<Channel> Channel::connect(const MeetingPlace& place, std::uint32_t seat) 
   base::UniqueFd socket = new_socket();
   const SeatAddress address = address_of(place, seat);
   if (!socket || ::connect(socket.get(), address.data(), address.size) != 0) {
-    const int error = errno == ENOENT ? ECONNREFUSED : errno;  // in a folder: nobody has had the seat
+    const int error = errno == ENOENT ? ECONNREFUSED : errno;  // in a folder: no member has had this seat yet
     return fail_errno(error, fmt::format("cannot connect to seat {} of exchange {}", seat, place.exchange));
   }
   return Channel(std::move(socket));

@@ -72,7 +72,7 @@ struct MeetingPlace {
 
   std::string exchange;  // its name, and what may follow it
   /// "": outside the file system, in the network namespace. Else for processes of all namespaces that have the folder.
-  /// There, a seat is taken while its member has a lock: what a member that was killed has left is in nobody's way.
+  /// There, a seat is taken while its member has a lock. The next member takes over the seat of one that was killed.
   std::string folder;
 };
 

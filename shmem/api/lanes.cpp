@@ -14,7 +14,7 @@
 namespace api = shmem::api;
 
 #if defined(__SANITIZE_THREAD__)
-// Of the thread sanitizer, which must know on which stack a thread is.
+// The thread sanitizer must be told when a thread changes its stack.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" void* __tsan_get_current_fiber(void);
 extern "C" void* __tsan_create_fiber(unsigned flags);

@@ -22,7 +22,7 @@ namespace {
 
 using Bytes = std::optional<std::size_t>;
 
-/// The least number in `file`, or version 1's `old_file`, of all groups; nothing if there is none, or each says "max".
+/// The least limit of all groups: the number in `file`, or in version 1's `old_file`. Nothing if no group has a limit.
 Bytes least_limit(const std::string& root, const char* file, const char* old_file) {
   Bytes least;
   for (const base::ControlGroup& group : base::control_groups("memory", root)) {

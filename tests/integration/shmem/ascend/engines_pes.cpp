@@ -319,9 +319,9 @@ void mistake(const std::string& name) {
   int32_t* const none = nullptr;  // the beginning of the thread's scratch
   std::array<int32_t, 2> outside{};
   const AscendC::LocalTensor<int32_t> no_tensor;
-  const int nobody = aclshmem_n_pes();
+  const int no_pe = aclshmem_n_pes();
   if (name == "pe") {
-    aclshmemx_roce_put_nbi(inside, inside, none, 1U, nobody, 0U);
+    aclshmemx_roce_put_nbi(inside, inside, none, 1U, no_pe, 0U);
   } else if (name == "address") {
     aclshmemx_sdma_put_nbi(outside.data(), inside, none, 64U, 1U, 0, 0U);
   } else if (name == "end") {
@@ -338,7 +338,7 @@ void mistake(const std::string& name) {
   } else if (name == "relay") {
     aclshmemx_udma_relay_put_nbi(inside, inside, none, 1U, right(), aclshmem_my_pe());
   } else if (name == "quiet") {
-    aclshmemx_udma_quiet(nobody);
+    aclshmemx_udma_quiet(no_pe);
   } else if (name == "team") {
     aclshmemx_roce_barrier(nullptr);
   } else if (name == "atomic") {
