@@ -54,6 +54,45 @@ const Part kBarriers("barriers", [](Worker& worker, const Arguments& arguments) 
 
 #ifdef BENCH_OURS
 
+/// What the cores of a PE do: `count` barriers, which core 0 times.
+struct KernelBarriers {
+  const char* algorithm;
+  int count;
+  double nanoseconds = 0;
+};
+
+void run_kernel(shmemx_core_t* core, void* argument) {
+  auto& work = *static_cast<KernelBarriers*>(argument);
+  const auto barrier = [&] { shmemx_core_barrier_by(core, SHMEM_TEAM_WORLD, work.algorithm); };
+  time_each(kWarmUp, barrier);
+  const double each = time_each(work.count, barrier);
+  if (shmemx_core_index(core) == 0) {
+    work.nanoseconds = each;
+  }
+}
+
+/// Barriers of all cores of all PEs. Arguments: numbers of cores of a PE, whose threads stay on the PE's processor.
+const Part kKernelBarriers("kernel barriers", [](Worker& /*worker*/, const Arguments& arguments) {
+  Items items;
+  for (const std::string& cores : arguments) {
+    for (const char* algorithm : {"npu_v1", "npu_v2", "npu_v3"}) {
+      items.push_back({.name = std::string(algorithm) + ", cores: " + cores,
+                       .figure =
+                           [algorithm, number = std::stoi(cores)](int count) {
+                             KernelBarriers work{algorithm, count};
+                             if (shmemx_launch(number, run_kernel, &work) != 0) {
+                               throw std::runtime_error(shmemx_error_text());
+                             }
+                             return work.nanoseconds;
+                           },
+                       .most = 20'000,
+                       .least = 10,
+                       .nanoseconds = 5e6});
+    }
+  }
+  return items;
+});
+
 /// For bench_all.
 const Part kTwoBarriers("2-PE barriers", [](Worker& /*worker*/, const Arguments& /*arguments*/) {
   const auto item = [](const char* name, void (*barrier)()) -> Item {

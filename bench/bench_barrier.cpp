@@ -55,7 +55,22 @@ void print(int pes, const std::vector<Series>& all, chart::Plot& plot) {
   std::puts("");
 }
 
+/// Ascend SHMEM's algorithms in kernels, by numbers of cores.
+void print_kernel_barriers(int pes) {
+  std::printf("%d PEs, in kernels: all cores of all PEs\n", pes);
+  const Table table("-30 12 12 12 10");
+  table.print({"", "least us", "median us", "raw trip us", "of raw"});
+  for (const Series& series : run_ours({pes, {"kernel barriers", kBarrierRepeats, "1", "2", "4"}})) {
+    const auto points = series.usable();
+    const Spread figure = figures_of(points);
+    table.print({series.name, microseconds(figure.least), microseconds(figure.middle),
+                 microseconds(raws_of(points).middle), number(median_ratio(points), 2)});
+  }
+  std::puts("");
+}
+
 int run_all(const std::vector<int>& sizes, const std::string& svg) {
+  constexpr int kMostWithKernels = 8;
   OpenMpi mpi(OpenMpiWorker::Library::kMpi, {"barriers"});
   OpenMpi shmem(OpenMpiWorker::Library::kShmem, {"barriers"}, mpi.installed());
   std::puts(
@@ -69,6 +84,9 @@ int run_all(const std::vector<int>& sizes, const std::string& svg) {
     std::ranges::copy(mpi.run({pes, barrier_arguments({"MPI_Barrier (Open MPI)"})}), std::back_inserter(all));
     std::ranges::copy(shmem.run({pes, barrier_arguments({"shmem_barrier_all (Open MPI)"})}), std::back_inserter(all));
     print(pes, all, plot);
+    if (pes <= kMostWithKernels) {
+      print_kernel_barriers(pes);
+    }
   }
   write_svg(svg, {plot});
   return mpi.good() && shmem.good() ? 0 : 1;

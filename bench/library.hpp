@@ -14,6 +14,7 @@
 #include <shmem.h>
 #endif
 #ifdef BENCH_OURS
+#include <shmem_device.h>
 #include <shmemx.h>
 #endif
 
