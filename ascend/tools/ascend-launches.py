@@ -4,7 +4,9 @@
 
     kernel<T><<<blocks, l2, stream>>>(arguments)
 
-becomes a call of shmemx_ascend_launch (<shmem_launch.h> of the folder ascend) with the same arguments.
+becomes a call of shmemx_ascend_launch (<shmem_launch.h> of the folder ascend) with the same arguments. A cast to a pointer
+to the core's own memory, as (__ubuf__ T*)(32) or reinterpret_cast<__ubuf__ T*>(32), becomes a call that gives the address of
+what the offset means here, so that the kernel can read and write there itself.
 
     ascend-launches FILE [-o OUTPUT] [-c CORES]
 
@@ -69,7 +71,41 @@ def kernel_before(code, end):
     return name.start()
 
 
+# A cast in C's way up to its operand, and the beginning of one that is not in brackets.
+CAST = re.compile(r"\(\s*__ubuf__\s+([^()<>;]*(?:<[^();]*>)?[^()<>;]*\*)\s*\)\s*(?!(?:const|noexcept|override|final)\b)(?=[\w(:])")
+NAMED_CAST = re.compile(r"reinterpret_cast<\s*__ubuf__\s+([^();]*?\*)\s*>(?=\s*\()")
+PRIMARY = re.compile(r"[\w:]+(?:<[^()<>;]*>)?")
+POSTFIX = re.compile(r"\s*(?:\.|->)\s*\w+(?:<[^()<>;]*>(?=\())?")
+
+
+def end_of_operand(code, at):
+    """Where the expression ends that a cast before `at` applies to: a name or brackets, and what follows them."""
+    found = PRIMARY.match(code, at)
+    at = found.end() if found else at
+    while at < len(code):
+        member = POSTFIX.match(code, at)
+        if member:
+            at = member.end()
+        elif code[at] in "([":
+            at = closing(code, at) + 1
+        else:
+            break
+    return at
+
+
+def rewrite_casts(text):
+    """Casts to pointers to the core's own memory, the last one first, so that one inside of another is done."""
+    for cast in reversed(list(CAST.finditer(blank(text)))):
+        end = end_of_operand(blank(text), cast.end())
+        operand = text[cast.end() : end]
+        text = text[: cast.start()] + f"shmemi_ub<{cast[1]}>({operand})" + text[end:]
+    for cast in reversed(list(NAMED_CAST.finditer(blank(text)))):
+        text = text[: cast.start()] + f"shmemi_ub<{cast[1]}>" + text[cast.end() :]
+    return text
+
+
 def rewrite(text, name, cores):
+    text = rewrite_casts(text)
     code = blank(text)
     at = len(code)
     while (at := code.rfind("<<<", 0, at)) >= 0:

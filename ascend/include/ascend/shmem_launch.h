@@ -3,6 +3,8 @@
 #ifndef SHMEM_ASCEND_SHMEM_LAUNCH_H
 #define SHMEM_ASCEND_SHMEM_LAUNCH_H
 
+#include <stdint.h>
+
 #include <atomic>
 #include <memory>
 #include <tuple>
@@ -10,6 +12,14 @@
 
 #include "../shmemx.h"
 #include "../shmemx_interface.h"
+
+/* What ascend-launches makes of casts to __ubuf__ pointers: the address of an offset in the core's own memory; other
+ * addresses stay as they are. */
+template <typename Pointer, typename Value>
+Pointer shmemi_ub(Value value) {
+  void* const address = (void*)(uintptr_t)value; /* numbers of any size, and pointers */
+  return static_cast<Pointer>((uintptr_t)value < SHMEMX_SCRATCH_SIZE ? shmemx_scratch(address) : address);
+}
 
 /* What the cores of a launch share; the last one to end deletes it. */
 template <typename Kernel, typename... Arguments>

@@ -109,6 +109,14 @@ TEST(AscendLaunches, BecomeCalls) {
       {"k<<<1, 0>>>();", "shmemx_ascend_launch(1, nullptr, [](auto... asci_a) { k(asci_a...); });"},
       {"f(\"<<<\"); // k<<<1>>>(2)", "f(\"<<<\"); // k<<<1>>>(2)"},
       {"#define L(N) k_##N<<<1, 0, s>>>(x)", "{ k_##N(asci_a...); }, x)"},
+      {"a = (__ubuf__ int*)(32) + i * 16;", "a = shmemi_ub<int*>((32)) + i * 16;"},
+      {"a = (__ubuf__ T *)x.y<int>(3)[1]->p; // (__ubuf__ T*)5",
+       "= shmemi_ub<T *>(x.y<int>(3)[1]->p); // (__ubuf__ T*)5"},
+      {"a = (__ubuf__ typename Q<T>::Type*)(__ubuf__ char*)n::z;",
+       "a = shmemi_ub<typename Q<T>::Type*>(shmemi_ub<char*>(n::z));"},
+      {"f(reinterpret_cast<__ubuf__ Q<int> *>(1 + 2), 3)", "f(shmemi_ub<Q<int> *>(1 + 2), 3)"},
+      {"void f(__ubuf__ int* words); void g(__ubuf__ int*) const;",
+       "void f(__ubuf__ int* words); void g(__ubuf__ int*) const;"},
   };
   for (const auto& [line, expected] : lines) {
     EXPECT_THAT(rewritten(line), HasSubstr(expected)) << line;
