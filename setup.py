@@ -73,6 +73,7 @@ def lay_out(built, site):
     shutil.rmtree(site, ignore_errors=True)
     for name in modules:
         shutil.copytree(built / "lib/python" / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(built / "lib/python/shmem", site / "shmem", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(TREE / "python/shmem_entry_points.py", site)
     package = site / "shmem_kv"
     (package / "bin").mkdir()

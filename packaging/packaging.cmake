@@ -222,7 +222,8 @@ gba_depends(libshmem-mpich ${libshmem})
 gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric memory, kv_shuffle, and exchanges, for Python"
   "NumPy arrays that the processes of a job share, the calls that move blocks of
  KV caches between them, and exchanges, in which independent processes share
- blocks by key, with adapters for vLLM, SGLang and LMCache.")
+ blocks by key, with adapters for vLLM, SGLang and LMCache; and the module
+ shmem, with the calls of Ascend SHMEM's Python package.")
 gba_depends(python3-shmem-kv ${libshmem} libshmem-tools)
 gba_licences(python3-shmem-kv BSD-3-Clause)
 if(TARGET shmem_kv_core)

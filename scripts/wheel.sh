@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/wheel.sh [--torch] [--python FILE | --from BUILD] [FOLDER]
 
-Makes a wheel of the Python modules shmem_kv and shmem_torch, with libshmem, libkvexchange, libgba, oshrun,
+Makes a wheel of the Python modules shmem_kv, shmem and shmem_torch, with libshmem, libkvexchange, libgba, oshrun,
 kv_exchange and shmem_info, and puts it into FOLDER (default: build-wheel). Install it by
 "pip install FILE" (docs/python.md). shmem_torch is in it if PyTorch and its headers are found, and
 is for that version of PyTorch.

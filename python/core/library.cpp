@@ -68,27 +68,43 @@ std::string make_unique_id() {
 }
 
 void Library::start(const StartRequest& request) {
+  if (const Outcome outcome = try_start(request); outcome.error < 0) {
+    raise(-outcome.error, outcome.text);
+  }
+}
+
+Outcome Library::try_start(const StartRequest& request) {
   if (started_) {
-    throw std::runtime_error("init: the library runs already; finalize() ends it");
+    return {-EALREADY, "init: the library runs already; finalize() ends it"};
   }
   shmemx_init_attr_t attributes = SHMEMX_INIT_ATTR_INITIALIZER;
   shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
   const bool by_id = !request.unique_id.empty();
   if (by_id) {
     if (request.unique_id.size() != sizeof id) {
-      throw py::value_error("init: unique_id has " + std::to_string(request.unique_id.size()) + " bytes, not the " +
-                            std::to_string(sizeof id) + " of unique_id()");
+      return {-EINVAL, "init: unique_id has " + std::to_string(request.unique_id.size()) + " bytes, not the " +
+                           std::to_string(sizeof id) + " of unique_id()"};
     }
     std::memcpy(&id, request.unique_id.data(), sizeof id);
-    checked([&] { return shmemx_set_attr_uniqueid_args(request.my_pe, request.pes, 0, &id, &attributes); });
+    Outcome outcome =
+        attempt([&] { return shmemx_set_attr_uniqueid_args(request.my_pe, request.pes, 0, &id, &attributes); });
+    if (outcome.error < 0) {
+      return outcome;
+    }
+  } else if (!request.address.empty()) {
+    attributes.my_pe = request.my_pe;
+    attributes.n_pes = request.pes;
+    request.address.copy(static_cast<char*>(attributes.ip_port), sizeof attributes.ip_port - 1);
   }
   attributes.local_mem_size = request.heap_size;
-  bool shared = false;
+  attributes.shm_init_timeout = request.seconds != 0 ? request.seconds : attributes.shm_init_timeout;
   shmemx_set_errors_return(1);  // Python raises
-  if (request.survive) {
-    checked([] { return shmemx_set_survive(1); });
+  Outcome survives = attempt([&] { return request.survive ? shmemx_set_survive(1) : 0; });
+  if (survives.error < 0) {
+    return survives;
   }
-  checked([&] {
+  bool shared = false;
+  Outcome outcome = attempt([&] {
     if (shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED) {
       shmem_init();  // another user of the library has started it: it ends with the last finalize
       shared = true;
@@ -96,8 +112,9 @@ void Library::start(const StartRequest& request) {
     }
     return shmemx_init_attr(by_id ? SHMEMX_INIT_WITH_UNIQUEID : SHMEMX_INIT_WITH_DEFAULT, &attributes);
   });
-  started_ = true;
+  started_ = outcome.error == 0;
   shared_ = shared;
+  return outcome;
 }
 
 std::shared_ptr<KeptMemory> Library::keep_blocks() const {
@@ -159,11 +176,11 @@ void Library::stop() {
   }
 }
 
-std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero) {
+std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero, std::size_t alignment) {
   bytes = std::max<std::size_t>(bytes, 1);
   void* address = nullptr;
   wait(zero ? "zeros" : "empty", [&] {
-    address = zero ? shmem_calloc(bytes, 1) : shmem_malloc(bytes);
+    address = zero ? shmem_calloc(bytes, 1) : alignment != 0 ? shmem_align(alignment, bytes) : shmem_malloc(bytes);
     const int error = address != nullptr ? 0 : shmemx_take_error();
     return address != nullptr || error != 0 ? error : -ENOMEM;
   });

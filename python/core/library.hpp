@@ -94,7 +94,9 @@ struct StartRequest {
   std::string unique_id{};    // from make_unique_id() of one PE; only then the numbers below are used
   int my_pe = 0;
   int pes = 0;
-  bool survive = false;  // go on when another PE dies
+  bool survive = false;       // go on when another PE dies
+  std::string address{};      // "tcp://1.2.3.4:port" of PE 0, in place of a unique id
+  std::uint32_t seconds = 0;  // to wait for the others; 0: as long as the library does
 };
 
 /// For a job without a launcher, in which this process will be a PE.
@@ -106,6 +108,8 @@ class Library {
 
   /// Collective.
   void start(const StartRequest& request);
+  /// The same, without an exception for what the library refuses.
+  Outcome try_start(const StartRequest& request);
   /// Collective. Arrays stay readable. The library has ended even if this raises because other PEs failed.
   void stop();
   [[nodiscard]] bool runs() const;
@@ -121,7 +125,7 @@ class Library {
   }
 
   /// Collective.
-  std::shared_ptr<Block> allocate(std::size_t bytes, bool zero);
+  std::shared_ptr<Block> allocate(std::size_t bytes, bool zero, std::size_t alignment = 0);
   /// The live block that the address is in, if a Python object still refers to it; else nullptr.
   [[nodiscard]] Block* block_at(const std::byte* address) const;
 
@@ -152,5 +156,6 @@ class Library {
 };
 
 void bind_kv(py::module_& module);
+void bind_ascend(py::module_& module);
 
 }  // namespace shmem_kv

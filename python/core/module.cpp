@@ -136,4 +136,6 @@ PYBIND11_MODULE(_core, module) {
   bind_library(module);
   bind_blocks(module);
   bind_kv(module);
+  py::module_ ascend = module.def_submodule("ascend");
+  bind_ascend(ascend);
 }

@@ -149,7 +149,7 @@ if [[ -d "$work/build/$python/shmem_kv" ]]; then
   done
   "$root/usr/bin/oshrun.libshmem" -n 2 --gba off --timeout 60 env PYTHONPATH="$root/usr/lib/python3/dist-packages" \
     LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
-    /usr/bin/python3 -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
+    /usr/bin/python3 -c 'import shmem_kv, shmem.core; shmem_kv.init(1 << 20); shmem.core.barrier(); shmem_kv.finalize()'
 fi
 
 if [[ -d "$work/build/$python/shmem_torch" ]]; then

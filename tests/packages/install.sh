@@ -138,7 +138,8 @@ if [[ -d "$moved/lib/python3/dist-packages/shmem_kv" ]]; then
   PYTHONPATH="$moved/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 "$moved/bin/oshrun" -n 2 --gba off --timeout 60 \
     "$python" -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
   PYTHONPATH="$moved/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 "$python" -c '
-import shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
+import shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm, shmem.core
+assert shmem.core.direct.my_pe() < 0
 with shmem_kv.Exchange("installed") as exchange:
     assert not shmem_kv.Store(exchange, 4096).put("key", b"block").any()'
 fi
@@ -152,7 +153,7 @@ fi
 echo "== uninstalled"
 mv "$moved" "$prefix"
 # What Python leaves where it may write.
-[[ ! -d "$prefix/lib/python3/dist-packages/shmem_kv" ]] || mkdir "$prefix/lib/python3/dist-packages/shmem_kv/__pycache__"
+[[ ! -d "$prefix/lib/python3/dist-packages/shmem_kv" ]] || mkdir "$prefix"/lib/python3/dist-packages/shmem{,_kv}/__pycache__
 cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2
 [[ ! -e "$prefix" ]] || { echo "left behind: $(find "$prefix")" && exit 1; }
 ! cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2 || { echo "it uninstalls twice" && exit 1; }

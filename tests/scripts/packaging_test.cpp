@@ -120,8 +120,10 @@ TEST(Licences, NameEachProjectThatIsCompiledIn) {
   for (const auto& name : test_support::all_of(used, "(<[^>\n]+/[^>\n]+>)\n")) {
     const bool compiled = std::any_of(kCompiled.begin(), kCompiled.end(),
                                       [&](const Compiled& project) { return name.starts_with(project.include); });
-    const bool own = std::filesystem::exists(kTree / "driver/include" / name.substr(1, name.size() - 2)) ||
-                     name.starts_with("<gba/") || name.starts_with("<uapi/") || name.starts_with("<shmem");
+    const std::string path = name.substr(1, name.size() - 2);
+    const bool own = std::filesystem::exists(kTree / "driver/include" / path) ||
+                     std::filesystem::exists(kTree / "ascend/include" / path) || name.starts_with("<gba/") ||
+                     name.starts_with("<uapi/") || name.starts_with("<shmem");
     EXPECT_TRUE(compiled || own || test_support::matches(name, known)) << name << ": whose licence is it under?";
   }
 }

@@ -38,7 +38,10 @@ class Imports(unittest.TestCase):
             self.assertRegex(line, "build it and set PYTHONPATH=build/lib/python, or install the wheel of scripts/wheel.sh")
         # The folder of libshmem's sources, which has the name that users may guess.
         line = self.said("import shmem", str(SOURCES.parent))
-        self.assertRegex(line, f"^ImportError: shmem: {SOURCES.parent}/shmem has the sources of libshmem; the Python modules are")
+        self.assertRegex(line, f"^ImportError: shmem: {SOURCES.parent}/shmem has the sources of libshmem; the Python modules are shmem ")
+        # With the module on the path, it is found also there.
+        both = f"{SOURCES.parent}:{os.environ['PYTHONPATH']}"
+        self.assertIn("python/shmem", self.said("import shmem.core, shmem; print(shmem.__file__)", both, 0))
 
     def test_exchanges_load_neither_libshmem_nor_libgba(self):
         program = """

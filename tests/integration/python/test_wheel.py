@@ -24,7 +24,7 @@ for needed in ("ensurepip", "pip", "setuptools", "wheel"):
         sys.exit(77)
 
 USE = """
-import numpy, shmem_kv, shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
+import numpy, shmem.core, shmem_kv, shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
 with shmem_kv.Exchange("wheel") as exchange:
     assert not shmem_kv.Store(exchange, 4096).put("key", b"block").any()
 with shmem_kv.init(1 << 21):
