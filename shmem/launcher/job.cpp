@@ -247,6 +247,7 @@ void Job::restart(int pe) {
     return;
   }
   lost = Pe{{*pid, true}, false, false, lost.restarts + 1};
+  publish_pes();
 }
 
 void Job::kill_left_out() {

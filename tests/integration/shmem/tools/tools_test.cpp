@@ -5,6 +5,7 @@
 
 #include <array>
 #include <fstream>
+#include <set>
 
 #include "tests/support/pe.hpp"
 #include "tests/support/sanitized.hpp"
@@ -186,6 +187,31 @@ TEST_F(Debugger, FindsHeldPesOfSeveralNodesByMpir) {
   std::ofstream(rsh) << "#!/bin/sh\nhost=$1; shift\nexec env SHMEM_HOST_ID=$host sh -c \"$*\"\n";
   ::chmod(rsh.c_str(), 0755);
   expect_held_pes(in_parallel_debugger(prefix, {"--rsh", rsh, "-H", "a,b"}), prefix, {"a", "b"});
+}
+
+TEST_F(Debugger, IsToldOfAPeThatHasStartedAgain) {
+  Words line{"gdb", "-q", "-batch"};
+  const std::string show = "printf \"PE 1 is %d.\\n\", *(int*)(*(char**)&MPIR_proctable + 24 + 16)";
+  for (const std::string& command : {std::string("starti"), std::string("set var *(int*)&MPIR_being_debugged = 1"),
+                                     std::string("break MPIR_Breakpoint"), std::string("continue"), show,
+                                     std::string("continue"), show, std::string("delete"), std::string("continue")}) {
+    line.insert(line.end(), {"-ex", command});
+  }
+  line.insert(line.end(), {"--args", oshrun(1, "off", {})[0], "--gba", "off", "-n", "3", "--restart", "1", "sh", "-c",
+                           "[ $OSHRUN_RANK = 1 ] && echo \"process $$.\"; exec \"$0\" seat \"$1\" once 1",
+                           test_program("shmem_pes"), dir_.file("processes")});
+  const auto seen = run(line, {}, kLimit);
+  EXPECT_THAT(seen.output, HasSubstr("exited normally"));
+  std::set<std::string> told;
+  for (const Match& match : all_matches(seen.output, "PE 1 is ([0-9]+)\\.")) {
+    told.insert(match[1]);
+  }
+  std::set<std::string> started;
+  for (const Match& match : all_matches(seen.output, "process ([0-9]+)\\.")) {
+    started.insert(match[1]);
+  }
+  EXPECT_EQ(told.size(), 2) << seen.output;
+  EXPECT_EQ(told, started) << seen.output;
 }
 
 TEST(ToolOptions, AreChecked) {
