@@ -30,6 +30,7 @@ for component in libgba libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-de
   libshmem-mpi libshmem-mpich python3-shmem-kv python3-shmem-torch; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
+! grep -hv "^$prefix/" "$build"/install_manifest*.txt || { echo "these are not installed below the prefix" && exit 1; }
 unit="$prefix/lib/systemd/system/gba-fake-device.service"
 grep -q "^ExecStart=$prefix/bin/gba-fake-device " "$unit" || { echo "the unit starts $(grep ExecStart "$unit")" && exit 1; }
 mv "$prefix" "$moved"
@@ -109,7 +110,7 @@ while read -r folder; do
   [[ -d "$moved/$folder" ]] || { echo "the module file names $folder" && exit 1; }
 done < <(sed -n 's/^prepend-path .* \$prefix\/\?//p' <<<"$module")
 if command -v tclsh >/dev/null; then
-  PATH="$moved/bin:$PATH" tclsh - "$modules/$version" <<'TEXT' || { echo "Tcl does not read the module file" && exit 1; }
+  PATH="$moved/bin:$PATH" tclsh /dev/stdin "$modules/$version" <<'TEXT' || { echo "Tcl does not read the module file" && exit 1; }
 set ModulesCurrentModulefile [lindex $argv 0]
 proc module-whatis {text} {}
 proc conflict {name} {}
@@ -122,6 +123,9 @@ set modules [file isdirectory [file join $prefix lib/python3/dist-packages/shmem
 if {$modules && ![file isdirectory $folders(PYTHONPATH)/shmem_kv]} { error "no PYTHONPATH" }
 TEXT
 fi
+echo "== a kernel with its launch"
+echo 'kernel<<<2, nullptr, stream>>>(1);' >"$work/kernel.asc"
+"$moved/share/libshmem/ascend-launches" "$work/kernel.asc" | grep -q 'shmemx_ascend_launch(2, stream'
 echo "== its example"
 PATH="$moved/bin:$PATH" "$moved/share/doc/libshmem-dev/examples/kv_shuffle/scripts/run.sh" 2
 for page in "$source"/docs/man/*.3; do
