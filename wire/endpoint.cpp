@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,21 +74,32 @@ Result<Endpoint> look_up(const std::string& host) {
 
 }  // namespace
 
+Endpoint Endpoint::at_path(const std::string& path) {
+  sockaddr_un unix_address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(unix_address.sun_path, sizeof unix_address.sun_path - 1);
+  return of(reinterpret_cast<const sockaddr*>(&unix_address));
+}
+
 Endpoint Endpoint::of(const sockaddr* address) {
   Endpoint endpoint;
-  endpoint.size = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  endpoint.size = address->sa_family == AF_INET    ? sizeof(sockaddr_in)
+                  : address->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                   : sizeof(sockaddr_un);
   std::memcpy(&endpoint.storage, address, endpoint.size);
   return endpoint;
 }
 
 std::uint16_t Endpoint::port() const {
+  if (family() == AF_UNIX) {
+    return 0;
+  }
   return ntohs(family() == AF_INET ? ipv4(*this).sin_port : ipv6(*this).sin6_port);
 }
 
 void Endpoint::set_port(std::uint16_t port) {
   if (family() == AF_INET) {
     reinterpret_cast<sockaddr_in&>(storage).sin_port = htons(port);
-  } else {
+  } else if (family() == AF_INET6) {
     reinterpret_cast<sockaddr_in6&>(storage).sin6_port = htons(port);
   }
 }
@@ -96,7 +108,7 @@ bool Endpoint::any_address() const {
   if (family() == AF_INET) {
     return ipv4(*this).sin_addr.s_addr == htonl(INADDR_ANY);
   }
-  return IN6_IS_ADDR_UNSPECIFIED(&ipv6(*this).sin6_addr) != 0;
+  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&ipv6(*this).sin6_addr) != 0;
 }
 
 bool Endpoint::link_local() const {
@@ -104,12 +116,19 @@ bool Endpoint::link_local() const {
 }
 
 std::string Endpoint::address_text() const {
+  if (family() == AF_UNIX) {
+    return reinterpret_cast<const sockaddr_un&>(storage).sun_path;
+  }
   std::array<char, INET6_ADDRSTRLEN> text{};
   const void* address = family() == AF_INET ? static_cast<const void*>(&ipv4(*this).sin_addr) : &ipv6(*this).sin6_addr;
   return ::inet_ntop(family(), address, text.data(), text.size()) != nullptr ? text.data() : "?";
 }
 
 std::string Endpoint::text() const {
+  if (family() == AF_UNIX) {
+    const std::string path = address_text();
+    return path.empty() ? "a process of this machine" : path;
+  }
   const std::string port_text = fmt::format(":{}", port());
   return (family() == AF_INET ? address_text() : "[" + address_text() + "]") + port_text;
 }
@@ -185,6 +204,9 @@ bool await(int socket, short events, Clock::time_point deadline) {
   }
 }
 
+/// Milliseconds.
+constexpr int kRetryTime = 5;
+
 std::string cannot_listen(const Endpoint& where, const char* call) {
   return fmt::format("shmem: cannot listen at {}: {}", where.text(), call);
 }
@@ -207,7 +229,7 @@ Result<void> await_connection(int socket, Clock::time_point deadline) {
 }  // namespace
 
 void prepare_connection(int socket) {
-  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);  // refused by Unix sockets, which need none of them
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 20);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
@@ -239,7 +261,9 @@ Result<base::UniqueFd> listen_at(Endpoint& where) {
   if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return fail_errno(errno, cannot_listen(where, "getsockname"));
   }
-  where = Endpoint::of(reinterpret_cast<const sockaddr*>(&bound));
+  if (where.family() != AF_UNIX) {
+    where = Endpoint::of(reinterpret_cast<const sockaddr*>(&bound));
+  }
   return socket;
 }
 
@@ -249,12 +273,18 @@ Result<base::UniqueFd> connect_to(const Endpoint& where, Clock::time_point deadl
     return fail_errno(errno, "socket");
   }
   prepare_connection(socket.get());
-  if (::connect(socket.get(), where.get(), where.size) != 0) {
+  int connected = ::connect(socket.get(), where.get(), where.size);
+  // The queue of a Unix socket is full: it cannot be waited for.
+  while (connected != 0 && errno == EAGAIN && where.family() == AF_UNIX && Clock::now() < deadline) {
+    ::poll(nullptr, 0, kRetryTime);
+    connected = ::connect(socket.get(), where.get(), where.size);
+  }
+  if (connected != 0) {
     if (errno != EINPROGRESS && errno != EINTR) {
       return fail_errno(errno, "connect");
     }
-    if (auto connected = await_connection(socket.get(), deadline); !connected) {
-      return connected.error();
+    if (auto ready = await_connection(socket.get(), deadline); !ready) {
+      return ready.error();
     }
   }
   const int flags = ::fcntl(socket.get(), F_GETFL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP addresses as text, and TCP sockets.
+// TCP addresses as text, and TCP sockets; the same for Unix sockets in the file system.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,12 +17,14 @@ namespace wire {
 
 using base::Result;
 
-/// An IPv4 or IPv6 address and a port.
+/// An IPv4 or IPv6 address and a port, or a path.
 struct Endpoint {
   sockaddr_storage storage{};
   socklen_t size = 0;
 
   static Endpoint of(const sockaddr* address);
+  /// REQUIRES: it fits into a sockaddr_un.
+  static Endpoint at_path(const std::string& path);
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   [[nodiscard]] int family() const { return storage.ss_family; }
   [[nodiscard]] std::uint16_t port() const;
@@ -31,9 +33,9 @@ struct Endpoint {
   [[nodiscard]] bool any_address() const;
   /// True for fe80::/10, which is valid on one link only.
   [[nodiscard]] bool link_local() const;
-  /// "192.0.2.1", "::1".
+  /// "192.0.2.1", "::1", "/run/job/shmem-1".
   [[nodiscard]] std::string address_text() const;
-  /// "192.0.2.1:4711", "[::1]:4711".
+  /// "192.0.2.1:4711", "[::1]:4711", the path; "a process of this machine" for a client that has none.
   [[nodiscard]] std::string text() const;
 };
 

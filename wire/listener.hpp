@@ -25,6 +25,11 @@ class Listener {
 
   /// `socket` is one of listen_at().
   Listener(base::UniqueFd socket, std::chrono::milliseconds pause) : socket_(std::move(socket)), pause_(pause) {}
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  Listener(Listener&&) = default;
+  Listener& operator=(Listener&&) = default;
+  ~Listener() { close(); }
 
   /// To wait for; -1 during a pause and after close().
   [[nodiscard]] int fd() const { return paused_until_ ? -1 : socket_.get(); }
@@ -37,11 +42,8 @@ class Listener {
     paused_until_.reset();
     return true;
   }
-  /// From now on nobody can connect.
-  void close() {
-    socket_.reset();
-    paused_until_.reset();
-  }
+  /// From now on nobody can connect. The path of a Unix socket is removed.
+  void close();
 
   /// Hands over what has connected, as take(socket, where from). An Error says why it pauses from now on.
   template <std::invocable<base::UniqueFd, const Endpoint&> Take>

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/fd_message.hpp"
+#include "base/folder.hpp"
 #include "base/user.hpp"
 
 namespace shmem::exchange {
@@ -60,28 +61,6 @@ SeatAddress address_of(const MeetingPlace& place, std::uint32_t seat) {
   }
   address.set(0, path);
   return address;
-}
-
-/// Makes the folder if it does not exist. Others must not be able to put sockets of theirs there.
-Result<void> prepare(const std::string& folder) {
-  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    return fail_errno(errno, fmt::format("cannot make the folder {} of exchanges", folder));
-  }
-  struct stat status {};
-  if (::stat(folder.c_str(), &status) != 0) {
-    return fail_errno(errno, fmt::format("cannot use the folder {} of exchanges", folder));
-  }
-  if (!S_ISDIR(status.st_mode)) {
-    return fail(std::errc::not_a_directory, fmt::format("{}, where exchanges are to be, is no folder", folder));
-  }
-  if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return fail(
-        std::errc::permission_denied,
-        fmt::format("the folder {} of exchanges belongs to user {} and has mode {:o}: it must belong to user {}, "
-                    "and no other user may write to it",
-                    folder, status.st_uid, status.st_mode & 07777U, ::geteuid()));
-  }
-  return {};
 }
 
 base::UniqueFd new_socket() {
@@ -225,7 +204,7 @@ Result<Listener> Listener::open(const MeetingPlace& place) {
                             place.exchange, ::geteuid()));
   }
   if (!place.folder.empty()) {
-    if (auto ready = prepare(place.folder); !ready) {
+    if (auto ready = base::check_own_folder(place.folder, "exchanges"); !ready) {
       return ready.error();
     }
   }

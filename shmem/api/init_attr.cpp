@@ -29,7 +29,7 @@ Result<void> check_pes(const char* call, int my_pe, int n_pes) {
   return {};
 }
 
-Result<shmem::UniqueId> id_of(const shmemx_uniqueid_t* uid) {
+Result<shmem::UniqueId> id_of(const shmemx_uniqueid_t* uid, const std::string& folder) {
   if (uid == nullptr) {
     return invalid("shmemx_init_attr", "comm_args is NULL, not the unique id");
   }
@@ -40,7 +40,7 @@ Result<shmem::UniqueId> id_of(const shmemx_uniqueid_t* uid) {
   }
   shmem::UniqueIdBytes bytes{};
   std::memcpy(bytes.data(), uid->internal, bytes.size());
-  return shmem::unpack(bytes);
+  return shmem::unpack(bytes, folder);
 }
 
 /// Environment and attributes together.
@@ -87,7 +87,7 @@ Result<void> start_by_uid(const shmemx_init_attr_t& attr, bool by_session, Start
     start.options.uid_session_id = attr.ip_port;
     return {};
   }
-  auto id = id_of(static_cast<const shmemx_uniqueid_t*>(attr.comm_args));
+  auto id = id_of(static_cast<const shmemx_uniqueid_t*>(attr.comm_args), start.options.job_folder());
   if (!id) {
     return id.error();
   }

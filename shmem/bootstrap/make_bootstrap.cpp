@@ -165,6 +165,7 @@ BootstrapRequest bootstrap_request(const Options& options) {
           .limit = options.bootstrap_timeout,
           .uid = {.session = options.uid_session_id,
                   .interface = options.uid_sock_ifname,
+                  .folder = options.job_folder(),
                   .rank = options.uid_rank,
                   .size = options.uid_size,
                   .shared_secret = options.uid_secret},

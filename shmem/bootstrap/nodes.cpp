@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netpacket/packet.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include <utility>
 
 #include "base/fnv.hpp"
+#include "base/folder.hpp"
 #include "base/kernel.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
@@ -124,6 +126,26 @@ decltype(NodeIdentity::hardware) hardware_address() {
 
 }  // namespace
 
+namespace {
+
+/// The same in all namespaces that have the folder, whatever they call it, and unlike the number of a namespace. Why it
+/// cannot be used is said when the PEs agree on their memory.
+std::uint64_t folder_number(const std::string& folder) {
+  constexpr std::uint64_t kIsFolder = std::uint64_t{1} << 63;
+  struct stat status {};
+  base::Fnv number;
+  static_cast<void>(base::prepare_for_sockets(folder, "PEs"));  // makes it
+  if (::stat(folder.c_str(), &status) != 0) {
+    number.add(std::as_bytes(std::span(folder)));
+  } else {
+    const std::array<std::uint64_t, 2> inode{status.st_dev, status.st_ino};
+    number.add(std::as_bytes(std::span(inode)));
+  }
+  return number.value() | kIsFolder;
+}
+
+}  // namespace
+
 std::string Nodes::text() const {
   constexpr int kMost = 8;
   std::string text;
@@ -140,16 +162,20 @@ std::string Nodes::text() const {
   return text + (count > kMost ? ", ..." : "");
 }
 
-NodeIdentity node_identity(const std::string& given) {
+NodeIdentity node_identity(const std::string& given, const std::string& folder) {
   NodeIdentity identity;
   utsname system{};
   const std::string machine = ::uname(&system) == 0 ? system.machine : "";
   fmt::format("{} ({})", kVersion, machine).copy(identity.library.data(), identity.library.size() - 1);
   given.copy(identity.given.data(), identity.given.size() - 1);
   identity.boot = base::boot_id();
-  identity.network = base::network_namespace();
   ::gethostname(identity.host.data(), identity.host.size() - 1);
-  identity.hardware = hardware_address();
+  if (folder.empty()) {
+    identity.network = base::network_namespace();
+    identity.hardware = hardware_address();
+  } else {
+    identity.network = folder_number(folder);
+  }
   if (const auto cpus = own_cpus()) {
     for (const int cpu : *cpus) {
       const auto bit = static_cast<std::size_t>(cpu) % (64 * identity.processors.size());

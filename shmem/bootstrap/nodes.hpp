@@ -17,18 +17,19 @@ namespace shmem {
 
 /// What a PE knows about where it runs. Fields are zero if the system does not tell.
 struct NodeIdentity {
-  std::array<char, 48> library{};              // version of libshmem, and the architecture: the same on all nodes
-  std::array<char, 40> boot{};                 // id of the running kernel: the same in all containers of a machine
-  std::uint64_t network = 0;                   // the network namespace, which abstract Unix sockets do not leave
-  std::array<std::uint8_t, 8> hardware{};      // address of a network adapter: copies of a virtual machine differ
-  std::array<char, 64> given{};                // SHMEM_HOST_ID
-  std::array<char, 64> host{};                 // for messages
+  std::array<char, 48> library{};          // version of libshmem, and the architecture: the same on all nodes
+  std::array<char, 40> boot{};             // id of the running kernel: the same in all containers of a machine
+  std::uint64_t network = 0;               // the network namespace, which abstract Unix sockets do not leave, or folder
+  std::array<std::uint8_t, 8> hardware{};  // address of a network adapter: copies of a virtual machine differ
+  std::array<char, 64> given{};            // SHMEM_HOST_ID
+  std::array<char, 64> host{};             // for messages
   std::array<std::uint64_t, 16> processors{};  // a bit for each processor that this PE may use; by number modulo 1024
   CpuQuota quota{};                            // the limit by control groups; thousandths 0: no limit
   bool locks_new_memory = false;               // mlockall(MCL_FUTURE)
   bool survives = false;                       // goes on when another PE dies
 };
-NodeIdentity node_identity(const std::string& given = "");
+/// `folder`: SHMEM_JOB_DIR, which is made if it does not exist.
+NodeIdentity node_identity(const std::string& given = "", const std::string& folder = "");
 /// The same for equal ones.
 std::uint64_t digest_of(const NodeIdentity& identity);
 

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/folder.hpp"
+#include "base/number.hpp"
+
 namespace shmem {
 
 namespace {
@@ -17,7 +20,7 @@ constexpr std::uint32_t kTag = 0x44495553;  // "SUID"
 /// One layout for both address families.
 struct Packed {
   std::uint32_t tag;
-  std::uint16_t family;  // 4 or 6
+  std::uint16_t family;  // 4 or 6; 1: the name of a socket in the job's folder, "shmem-" and `address` in hexadecimal
   std::uint16_t port;
   std::uint32_t scope;
   std::array<std::uint8_t, 16> address;
@@ -54,6 +57,41 @@ Result<UidListener> listen_for(const UniqueId& id, std::string how) {
   return listener;
 }
 
+using SocketNumber = decltype(Packed::address);
+
+/// Each PE may know the folder by another path.
+Endpoint place_in(const std::string& folder, const SocketNumber& number) {
+  return Endpoint::at_path(fmt::format("{}/shmem-{:02x}", folder, fmt::join(number, "")));
+}
+std::optional<SocketNumber> number_of(const Endpoint& place) {
+  SocketNumber number{};
+  const std::string path = place.address_text();
+  if (path.size() < 2 * number.size()) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    const auto byte = base::hexadecimal_number<std::uint8_t>(path.substr(path.size() - 2 * (number.size() - i), 2));
+    if (!byte) {
+      return std::nullopt;
+    }
+    number[i] = *byte;
+  }
+  return number;
+}
+
+/// A new name in the folder, which is made ready.
+Result<UniqueId> place_in(const std::string& folder, std::string& how) {
+  if (auto ok = base::prepare_for_sockets(folder, "PEs (SHMEM_JOB_DIR)"); !ok) {
+    return fail(ok.error().code, "shmem: " + ok.error().text);
+  }
+  SocketNumber number{};
+  if (auto random = fill_randomly(number, "the name of a socket"); !random) {
+    return random.error();
+  }
+  how = "SHMEM_JOB_DIR=" + folder;
+  return UniqueId{{}, place_in(folder, number)};
+}
+
 /// Chooses among this host's interfaces.
 Result<UniqueId> choose(const UidSettings& settings, std::string& how) {
   std::optional<wire::InterfaceChoice> choice;
@@ -80,7 +118,7 @@ Result<UniqueId> choose(const UidSettings& settings, std::string& how) {
 
 Result<UniqueId> place_of(const UidSettings& settings, std::string& how) {
   if (settings.session.empty()) {
-    return choose(settings, how);
+    return settings.folder.empty() ? choose(settings, how) : place_in(settings.folder, how);
   }
   auto place = session_place(settings);
   if (!place) {
@@ -100,7 +138,10 @@ UniqueIdBytes pack(const UniqueId& id) {
                 .scope = 0,
                 .address = {},
                 .secret = id.secret};
-  if (place.family() == AF_INET) {
+  if (place.family() == AF_UNIX) {
+    packed.family = 1;
+    packed.address = number_of(place).value_or(SocketNumber{});
+  } else if (place.family() == AF_INET) {
     std::memcpy(packed.address.data(), &reinterpret_cast<const sockaddr_in&>(place.storage).sin_addr, 4);
   } else {
     const auto& six = reinterpret_cast<const sockaddr_in6&>(place.storage);
@@ -112,9 +153,16 @@ UniqueIdBytes pack(const UniqueId& id) {
   return bytes;
 }
 
-Result<UniqueId> unpack(const UniqueIdBytes& bytes) {
+Result<UniqueId> unpack(const UniqueIdBytes& bytes, const std::string& folder) {
   Packed packed{};
   std::memcpy(&packed, bytes.data(), sizeof(packed));
+  if (packed.tag == kTag && packed.family == 1) {
+    if (folder.empty()) {
+      return fail(std::errc::invalid_argument,
+                  "shmem: the unique id is of a job whose PEs meet in a folder: set SHMEM_JOB_DIR for this PE, too");
+    }
+    return UniqueId{packed.secret, place_in(folder, packed.address)};
+  }
   if (packed.tag != kTag || (packed.family != 4 && packed.family != 6) || packed.port == 0) {
     return fail(
         std::errc::invalid_argument,

@@ -26,13 +26,14 @@ struct UniqueId {
 /// The form that the application passes on: shmemx_uniqueid_t.internal.
 using UniqueIdBytes = std::array<std::byte, 124>;
 UniqueIdBytes pack(const UniqueId& id);
-/// An Error if these are not the bytes of an id.
-Result<UniqueId> unpack(const UniqueIdBytes& bytes);
+/// An Error if these are not the bytes of an id, or if its server is in a folder, and `folder` is "".
+Result<UniqueId> unpack(const UniqueIdBytes& bytes, const std::string& folder = {});
 
 /// The settings of the environment or shmemx_init_attr.
 struct UidSettings {
   std::string session = {};    // SHMEM_UID_SESSION_ID, or ""
   std::string interface = {};  // SHMEM_UID_SOCK_IFNAME, or ""
+  std::string folder = {};     // SHMEM_JOB_DIR, or ""
   std::optional<int> rank = {};
   std::optional<int> size = {};
   std::string shared_secret = {};  // SHMEM_UID_SECRET, or ""
@@ -45,8 +46,8 @@ struct UidListener {
   std::string how;  // how the address was chosen, for messages
 };
 
-/// A new id with a random secret. Listens at the session's address, else at the interface's, else at an address of this
-/// host (choose_address); on a free port if none is given.
+/// A new id with a random secret. Listens at the session's address, else in the folder, else at the interface's
+/// address, else at an address of this host (choose_address); on a free port if none is given.
 Result<UidListener> open_listener(const UidSettings& settings);
 
 /// The id of a job that was started without a unique id: the session's address, and a secret made of `shared_secret`,

@@ -17,6 +17,8 @@ enum class NumaPolicy { kLocal, kInterleave, kNone };
 struct PlacementRequest {
   HugePages pages = HugePages::kAuto;
   NumaPolicy numa = NumaPolicy::kLocal;
+  /// Where the PEs hand each other the memory, in all namespaces of the machine; "": in their network namespace.
+  std::string folder{};
 };
 
 struct Placement {

@@ -289,6 +289,19 @@ constexpr auto kTable = std::to_array<Entry>({
       "members meet in their network namespace."},
      "a path",
      set_text<&Options::exchange_dir>},
+    {{"SHMEM_JOB_DIR", nullptr, "path", "",
+      "a folder in which the PEs of a job, or the members of a group, on one machine meet, also those in other "
+      "namespaces, as of containers",
+      "It is made if it does not exist. It must belong to this user, and no other one may write to it. PEs that have "
+      "it "
+      "are on one node, share memory, and see the end of each other there. Unless SHMEM_UID_SESSION_ID is set, a job "
+      "by "
+      "unique id starts through it, too, without a network. PEs with and without it are on different nodes."},
+     "a path",
+     [](Options& options, const std::string& value) {
+       options.placement.folder = value;
+       return true;
+     }},
     {{"SHMEM_NETWORK_REQUIRE", nullptr, "name", "any", "what PEs on different nodes may communicate by: any or rdma",
       "rdma: TCP is not used, and a job on several nodes does not start if a node has no RDMA adapter that UCX can "
       "use; the message names what it would have used."},

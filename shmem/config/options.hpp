@@ -56,6 +56,7 @@ struct Options {
   std::string mpi_plugin;
   std::string host_id;
   std::string exchange_dir;
+  [[nodiscard]] const std::string& job_folder() const { return placement.folder; }  // SHMEM_JOB_DIR, or ""
   NetworkUse network_require = NetworkUse::kAny;
   std::chrono::milliseconds network_timeout{0};  // 0: wait as long as the others live
   bool progress_thread = true;

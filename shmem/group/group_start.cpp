@@ -91,7 +91,7 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
   }
   auto members = std::make_unique<StoreBootstrap>(std::move(store), rank, size);
   StoreBootstrap& steps = *members;
-  auto where = find_nodes(steps, node_identity(options.host_id));
+  auto where = find_nodes(steps, node_identity(options.host_id, options.job_folder()));
   if (!where) {
     return in_ranks(where.error());
   }

@@ -68,7 +68,8 @@ bool has_left(const Job& job, int pe) {
 
 bool is_dead(const Job& job, int pe) {
   const pid_t pid = visible_process(job, pe);
-  return stays_away(job, pe) || (pid != 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
+  return stays_away(job, pe) ||
+         (pid != 0 ? ::kill(pid, 0) != 0 && errno == ESRCH : pe != job.me && job.memory.has_died(pe));
 }
 
 bool is_dead_or_zombie(const Job& job, int pe) {

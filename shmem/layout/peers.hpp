@@ -15,7 +15,7 @@ void introduce(const Job& job);
 void stay_away(const Job& job);
 
 /// The process is gone, or stays away: one or two system calls. False for a process that is not visible from here, in
-/// another container.
+/// another container, unless the PEs meet in a folder.
 bool is_dead(const Job& job, int pe);
 /// The same for a process that has ended but was not yet reaped by its parent, or whose number another process has by
 /// now. Seven system calls.

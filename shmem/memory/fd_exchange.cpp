@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/fd_message.hpp"
-#include "shmem/memory/abstract_socket.hpp"
 
 namespace shmem {
 namespace {
@@ -81,6 +80,7 @@ class FdExchange::Round {
   Round(const FdExchange& exchange, int mine, int me, std::span<const std::optional<Peer>> peers)
       : socket_(exchange.socket_.get()),
         own_(exchange.address_),
+        folder_(exchange.folder_),
         strangers_(*exchange.strangers_),
         mine_(mine),
         me_(me),
@@ -141,7 +141,7 @@ class FdExchange::Round {
     if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS || errno == EINTR) {
       return false;
     }
-    if (errno == ECONNREFUSED) {  // it has ended, or has an error of its own
+    if (errno == ECONNREFUSED || errno == ENOENT) {  // it has ended, or has an error of its own
       return true;
     }
     fail_once(fail_errno(errno, "cannot hand the memory's file descriptor to another PE: sendmsg"));
@@ -151,10 +151,12 @@ class FdExchange::Round {
   }
 
   bool deliver(FdMessage& message, int pe) {
-    AbstractSocket to(peers_[static_cast<std::size_t>(pe)]->address.name);
+    NodeSocket to(peers_[static_cast<std::size_t>(pe)]->address.name, folder_);
     message.header.msg_name = &to.socket;
     message.header.msg_namelen = to.size;
-    return ::sendmsg(socket_, &message.header, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(Head));
+    const ssize_t sent = ::sendmsg(socket_, &message.header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    message.header.msg_name = nullptr;
+    return sent == static_cast<ssize_t>(sizeof(Head));
   }
 
   /// False: there is no message.
@@ -189,6 +191,7 @@ class FdExchange::Round {
 
   const int socket_;
   const Address& own_;
+  const std::string& folder_;
   base::Disposal& strangers_;
   const int mine_;
   const int me_;
@@ -199,9 +202,9 @@ class FdExchange::Round {
   Result<void> outcome_;
 };
 
-Result<FdExchange> FdExchange::open() {
-  if (auto known = check_user_is_known(); !known) {
-    return known.error();
+Result<FdExchange> FdExchange::open(const std::string& folder) {
+  if (auto ok = check_place_of_sockets(folder); !ok) {
+    return ok.error();
   }
   const auto name = base::random_name();
   const auto secret = base::random_name();
@@ -216,11 +219,11 @@ Result<FdExchange> FdExchange::open() {
   if (::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: SO_PASSCRED");
   }
-  const AbstractSocket address(*name);
+  const NodeSocket address(*name, folder);
   if (::bind(socket.get(), address.get(), address.size) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
   }
-  return FdExchange(std::move(socket), {*name, *secret});
+  return FdExchange(std::move(socket), {*name, *secret}, folder, SocketFile(address.path));
 }
 
 Result<std::vector<base::UniqueFd>> FdExchange::exchange(int mine, int me, std::span<const std::optional<Peer>> peers,

@@ -12,15 +12,16 @@
 #include "base/disposal.hpp"
 #include "base/fd.hpp"
 #include "base/random_name.hpp"
+#include "shmem/memory/node_socket.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
-/// One PE's end: a Unix socket outside the file system. Only messages of processes of our user that know the secret
+/// One PE's end: a Unix socket. Only messages of processes of our user that know the secret
 /// count. All other processes can send, too: what comes with their messages is closed where no PE waits for it.
 class FdExchange {
  public:
-  /// The abstract socket is "shmem-" and the name; who sends to it shows the secret.
+  /// The socket is "shmem-" and the name; who sends to it shows the secret.
   struct Address {
     base::RandomName name;
     base::RandomName secret;
@@ -32,7 +33,8 @@ class FdExchange {
   /// Called now and then with the numbers of the PEs that are awaited: an Error ends the call.
   using Check = std::function<Result<void>(const std::vector<int>& awaited)>;
 
-  static Result<FdExchange> open();
+  /// In a folder, which PEs of all namespaces of the machine can have; "": outside the file system.
+  static Result<FdExchange> open(const std::string& folder = {});
   [[nodiscard]] const Address& address() const { return address_; }
 
   /// Collective among the peers, once: gives `mine` (-1: none) to each, and returns theirs. The index of a peer is its
@@ -42,10 +44,13 @@ class FdExchange {
 
  private:
   class Round;
-  FdExchange(base::UniqueFd socket, const Address& address) : socket_(std::move(socket)), address_(address) {}
+  FdExchange(base::UniqueFd socket, const Address& address, std::string folder, SocketFile file)
+      : socket_(std::move(socket)), address_(address), folder_(std::move(folder)), file_(std::move(file)) {}
 
   base::UniqueFd socket_;
   Address address_;
+  std::string folder_;
+  SocketFile file_;
   std::unique_ptr<base::Disposal> strangers_ = std::make_unique<base::Disposal>();
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/fd_passing.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -16,7 +17,6 @@
 #include "base/fd_message.hpp"
 #include "base/user.hpp"
 #include "shmem/bootstrap/message_text.hpp"
-#include "shmem/memory/abstract_socket.hpp"
 
 namespace shmem {
 
@@ -134,9 +134,9 @@ std::vector<int> missing(const std::vector<bool>& served) {
 
 }  // namespace
 
-Result<FdServer> FdServer::open() {
-  if (auto known = check_user_is_known(); !known) {
-    return known.error();
+Result<FdServer> FdServer::open(const std::string& folder) {
+  if (auto ok = check_place_of_sockets(folder); !ok) {
+    return ok.error();
   }
   const auto name = base::random_name();
   if (!name) {
@@ -146,14 +146,16 @@ Result<FdServer> FdServer::open() {
   if (!socket) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: socket");
   }
-  const AbstractSocket address(*name);
+  const NodeSocket address(*name, folder);
   if (::bind(socket.get(), address.get(), address.size) != 0) {
-    return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
+    return fail_errno(errno, fmt::format("cannot make a Unix socket for the node's PEs{}{}: bind",
+                                         folder.empty() ? "" : " in ", folder));
   }
+  SocketFile file(address.path);
   if (::listen(socket.get(), SOMAXCONN) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: listen");
   }
-  return FdServer(std::move(socket), *name);
+  return FdServer(std::move(socket), *name, std::move(file));
 }
 
 Result<void> FdServer::serve(std::span<const int> fds, int pes, Clock::time_point deadline,
@@ -187,12 +189,15 @@ Result<void> FdServer::serve(std::span<const int> fds, int pes, Clock::time_poin
   return {};
 }
 
-Result<FdClient> FdClient::open() {
+Result<FdClient> FdClient::open(const std::string& folder) {
+  if (auto ok = check_place_of_sockets(folder); !ok) {
+    return ok.error();
+  }
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) {
     return fail_errno(errno, "cannot make a Unix socket to reach PE 0: socket");
   }
-  return FdClient(std::move(socket));
+  return FdClient(std::move(socket), folder);
 }
 
 Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name, int pe, milliseconds limit,
@@ -212,7 +217,7 @@ Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name
 }
 
 Result<std::vector<base::UniqueFd>> FdClient::try_fetch(const base::RandomName& name, int pe, milliseconds limit) {
-  const AbstractSocket address(name);
+  const NodeSocket address(name, folder_);
   // A connection to a Unix socket that a signal interrupts has not begun.
   const auto deadline = Clock::now() + limit;
   const auto connect = [&] {

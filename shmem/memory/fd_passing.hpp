@@ -11,6 +11,7 @@
 #include "base/fd.hpp"
 #include "base/random_name.hpp"
 #include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/memory/node_socket.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -18,12 +19,13 @@ namespace shmem {
 /// The most descriptors that can be handed out at once.
 constexpr std::size_t kMostPassedFds = 4;
 
-/// The leader's end: a Unix socket outside the file system that serves only processes of our user.
+/// The leader's end: a Unix socket that serves only processes of our user.
 class FdServer {
  public:
-  static Result<FdServer> open();
+  /// In a folder, which PEs of all namespaces of the machine can have; "": outside the file system.
+  static Result<FdServer> open(const std::string& folder = {});
 
-  /// The abstract socket is "shmem-" and this name, which the other PEs get by allgather.
+  /// The socket is "shmem-" and this name, which the other PEs get by allgather.
   [[nodiscard]] const base::RandomName& name() const { return name_; }
 
   /// Gives `fds` to each of the PEs 1 to pes - 1, once. Returns an Error when the job is aborted, and at `deadline` one
@@ -32,16 +34,18 @@ class FdServer {
                      const Bootstrap& bootstrap);
 
  private:
-  FdServer(base::UniqueFd socket, const base::RandomName& name) : socket_(std::move(socket)), name_(name) {}
+  FdServer(base::UniqueFd socket, const base::RandomName& name, SocketFile file)
+      : socket_(std::move(socket)), name_(name), file_(std::move(file)) {}
 
   base::UniqueFd socket_;
   base::RandomName name_;
+  SocketFile file_;
 };
 
 /// Another PE's end. open() finds local problems before the leader counts on this PE.
 class FdClient {
  public:
-  static Result<FdClient> open();
+  static Result<FdClient> open(const std::string& folder = {});
 
   /// Connects, sends `pe`, and receives the leader's descriptors in order, closed on exec. If the leader has gone, the
   /// Error is why the job has ended, as soon as that is known. Once only.
@@ -49,10 +53,11 @@ class FdClient {
                                             const Bootstrap& bootstrap);
 
  private:
-  explicit FdClient(base::UniqueFd socket) : socket_(std::move(socket)) {}
+  FdClient(base::UniqueFd socket, std::string folder) : socket_(std::move(socket)), folder_(std::move(folder)) {}
   Result<std::vector<base::UniqueFd>> try_fetch(const base::RandomName& name, int pe, std::chrono::milliseconds limit);
 
   base::UniqueFd socket_;
+  std::string folder_;
 };
 
 }  // namespace shmem

@@ -26,18 +26,18 @@ struct Offered {
 };
 
 /// What member 0 does before the others ask.
-Result<Offered> offer_file(std::size_t bytes, std::size_t total, HugePages pages) {
+Result<Offered> offer_file(std::size_t bytes, std::size_t total, const PlacementRequest& request) {
   const MemoryLimit limit = memory_limit();
   if (bytes > limit.bytes) {
     return fail(std::errc::not_enough_memory,
                 fmt::format("{} of symmetric memory is more than the {}, {}; ask for less", base::size_text(bytes),
                             limit.source, base::rounded_size_text(limit.bytes)));
   }
-  auto file = create_heap_file(total, pages);
+  auto file = create_heap_file(total, request.pages);
   if (!file) {
     return file.error();
   }
-  auto server = FdServer::open();
+  auto server = FdServer::open(request.folder);
   if (!server) {
     return server.error();
   }
@@ -51,15 +51,15 @@ struct FileAddress {
 };
 
 /// Collective: the file, on all members.
-Result<HeapFile> share_file(Bootstrap& members, std::size_t bytes, std::size_t total, HugePages pages,
+Result<HeapFile> share_file(Bootstrap& members, std::size_t bytes, std::size_t total, const PlacementRequest& request,
                             std::chrono::milliseconds limit) {
   const bool leads = members.rank() == 0;
   std::optional<Result<Offered>> offered;
   std::optional<Result<FdClient>> client;
   if (leads) {
-    offered = offer_file(bytes, total, pages);
+    offered = offer_file(bytes, total, request);
   } else {
-    client = FdClient::open();
+    client = FdClient::open(request.folder);
   }
   if (auto ok = leads ? agree(members, *offered) : agree(members, *client); !ok) {
     return ok.error();
@@ -128,8 +128,10 @@ Result<std::shared_ptr<MemberMemory>> MemberMemory::create(Bootstrap& members, s
   }
   const std::size_t stride = (bytes + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
   const std::size_t total = kHeader + stride * count;
-  const bool pool = request.pages == HugePages::kAuto || request.pages == HugePages::kHugetlb;
-  auto file = share_file(members, bytes, total, pool ? HugePages::kThp : request.pages, limit);
+  if (request.pages == HugePages::kAuto || request.pages == HugePages::kHugetlb) {
+    request.pages = HugePages::kThp;
+  }
+  auto file = share_file(members, bytes, total, request, limit);
   auto mapping = map_file(file, total);
   std::shared_ptr<MemberMemory> memory;
   if (mapping) {

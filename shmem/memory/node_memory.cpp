@@ -118,11 +118,11 @@ struct Stock {
   FdServer server;
 };
 
-Result<Stock> make_stock(const Shares& shares, int pes, HugePages wanted) {
+Result<Stock> make_stock(const Shares& shares, int pes, const PlacementRequest& request) {
   if (auto fits = check_size(shares, pes); !fits) {
     return fits.error();
   }
-  auto heaps = create_heap_file(heaps_size(shares, pes), wanted);
+  auto heaps = create_heap_file(heaps_size(shares, pes), request.pages);
   if (!heaps) {
     return about_heap(heaps.error(), shares.heap_size, pes);
   }
@@ -130,7 +130,7 @@ Result<Stock> make_stock(const Shares& shares, int pes, HugePages wanted) {
   if (!areas) {
     return areas.error();
   }
-  auto server = FdServer::open();
+  auto server = FdServer::open(request.folder);
   if (!server) {
     return server.error();
   }
@@ -171,13 +171,24 @@ Result<base::Mapping> map_areas(int file, const Shares& shares, int pes) {
   return base::Mapping::share(file, size, kHeapAlignment);
 }
 
+/// A byte of the heaps' file for each PE, locked while its process lives. The lock is the process's: neither a forked
+/// child has it nor those that share the open file, and it ends with the first descriptor of the file that is closed.
+struct flock life_of(int pe) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = pe;
+  lock.l_len = 1;
+  return lock;
+}
+
 std::byte* heap_of(const Mapped& mapped, const Shares& shares, int pe) {
   return mapped.heaps.data() + round_up(shares.heap_size) * static_cast<std::size_t>(pe);
 }
 
 /// `pages` are those of the leader's file.
 Result<Mapped> map_files(NodeFds files, const Shares& shares, const Bootstrap& bootstrap, PageKind pages,
-                         NumaPolicy policy) {
+                         const PlacementRequest& request) {
   auto heaps = map_heaps(files.heaps.get(), shares, bootstrap.rank(), bootstrap.size());
   if (!heaps) {
     return heaps.error();
@@ -189,11 +200,17 @@ Result<Mapped> map_files(NodeFds files, const Shares& shares, const Bootstrap& b
   Mapped mapped{std::move(*heaps), std::move(*areas), std::move(files), {}};
   // Before any PE touches the heaps.
   NumaPlacement numa =
-      place(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size), policy, system_numa());
+      place(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size), request.numa, system_numa());
   if (pages == PageKind::kThp) {
     advise_huge_pages(mapped.heaps.data(), mapped.heaps.size());
   }
   mapped.placement = {pages, std::move(numa.text), std::move(numa.reason)};
+  if (!request.folder.empty()) {
+    struct flock life = life_of(bootstrap.rank());
+    if (::fcntl(mapped.files.heaps.get(), F_SETLK, &life) != 0) {
+      return fail_errno(errno, "cannot lock this PE's byte of the heaps' file, by which the others see that it lives");
+    }
+  }
   return mapped;
 }
 
@@ -217,7 +234,7 @@ std::span<char> notes_in(const base::Mapping& areas) {
 /// The leader's part: broadcast, hand out, map.
 Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request,
                     const std::string& refused, std::chrono::milliseconds limit) {
-  auto stock = make_stock(shares, bootstrap.size(), request.pages);
+  auto stock = make_stock(shares, bootstrap.size(), request);
   if (auto ready = agree(bootstrap, stock); !ready) {
     return ready.error();
   }
@@ -230,7 +247,7 @@ Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares, const PlacementR
   if (!served) {
     return served.error();
   }
-  auto mapped = map_files(std::move(stock->files), shares, bootstrap, stock->pages, request.numa);
+  auto mapped = map_files(std::move(stock->files), shares, bootstrap, stock->pages, request);
   if (mapped) {
     const std::string between = refused.empty() || stock->pages_reason.empty() ? "" : "; ";
     (refused + between + stock->pages_reason).copy(notes_in(mapped->areas).data(), kNotesSize - 1);
@@ -241,7 +258,7 @@ Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares, const PlacementR
 /// The part of the other PEs: receive, fetch, map.
 Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request,
                       std::chrono::milliseconds limit) {
-  auto client = FdClient::open();
+  auto client = FdClient::open(request.folder);
   if (auto ready = agree(bootstrap, client); !ready) {
     return ready.error();
   }
@@ -257,8 +274,7 @@ Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const Placemen
   if (files->size() != 2) {
     return fail(std::errc::bad_message, fmt::format("PE 0 gave {} file descriptors, not 2", files->size()));
   }
-  return map_files(NodeFds{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, offer->pages,
-                   request.numa);
+  return map_files(NodeFds{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, offer->pages, request);
 }
 
 /// Collective: whether any PE has pages of the pool. The PEs of one node agree.
@@ -301,8 +317,9 @@ Error with_prefix(Error error, int me) {
 }  // namespace
 
 NodeMemory::NodeMemory(base::Mapping heaps, base::Mapping areas, NodeFds files, Placement placement,
-                       std::size_t heap_size, std::size_t globals_size, int pes)
-    : heaps_(std::move(heaps)),
+                       std::size_t heap_size, std::size_t globals_size, int pes, bool has_locks)
+    : has_locks_(has_locks),
+      heaps_(std::move(heaps)),
       areas_(std::move(areas)),
       files_(std::move(files)),
       placement_(std::move(placement)),
@@ -339,18 +356,20 @@ Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_siz
       }
     }
     return NodeMemory(std::move(mapped->heaps), std::move(mapped->areas), std::move(mapped->files),
-                      std::move(mapped->placement), round_up(heap_size), globals_size, bootstrap.size());
+                      std::move(mapped->placement), round_up(heap_size), globals_size, bootstrap.size(),
+                      !request.folder.empty());
   }
 }
 
 Result<NodeMemory> NodeMemory::take_over(const Bootstrap& bootstrap, NodeFds files, std::size_t heap_size,
-                                         std::size_t globals_size, PlacementRequest request) {
-  auto mapped = map_files(std::move(files), {heap_size, globals_size}, bootstrap, PageKind::kBase, request.numa);
+                                         std::size_t globals_size, const PlacementRequest& request) {
+  auto mapped = map_files(std::move(files), {heap_size, globals_size}, bootstrap, PageKind::kBase, request);
   if (!mapped) {
     return with_prefix(mapped.error(), bootstrap.rank());
   }
   NodeMemory memory(std::move(mapped->heaps), std::move(mapped->areas), std::move(mapped->files),
-                    std::move(mapped->placement), round_up(heap_size), globals_size, bootstrap.size());
+                    std::move(mapped->placement), round_up(heap_size), globals_size, bootstrap.size(),
+                    !request.folder.empty());
   if (auto ok = memory.clear_parts_of(bootstrap.rank()); !ok) {
     return with_prefix(ok.error(), bootstrap.rank());
   }
@@ -371,8 +390,15 @@ Result<void> NodeMemory::clear_parts_of(int pe) const {
   return fail_errno(errno, "cannot clear the memory of the process that has died: fallocate");
 }
 
+bool NodeMemory::has_died(int pe) const {
+  struct flock life = life_of(pe);
+  return has_locks_ && ::fcntl(files_.heaps.get(), F_GETLK, &life) == 0 && life.l_type == F_UNLCK;
+}
+
 void NodeMemory::drop_files() {
-  files_.heaps.reset();
+  if (!has_locks_) {
+    files_.heaps.reset();
+  }
   if (globals_size_ == 0) {
     files_.areas.reset();
   }

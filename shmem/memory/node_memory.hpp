@@ -40,8 +40,11 @@ class NodeMemory {
   /// Not collective: the memory that the other PEs have made, which a process maps that takes the place of a PE. Its
   /// heap, and its metadata area, are zero afterwards. REQUIRES: the PE's last process has ended.
   static Result<NodeMemory> take_over(const Bootstrap& bootstrap, NodeFds files, std::size_t heap_size,
-                                      std::size_t globals_size, PlacementRequest request);
-  /// Open for processes that take the place of PEs; -1 after drop_files().
+                                      std::size_t globals_size, const PlacementRequest& request);
+  /// Whether the process of another PE, which need not be visible here, has ended: one system call. False if the
+  /// request had no folder, or for this PE.
+  [[nodiscard]] bool has_died(int pe) const;
+  /// Open for processes that take the place of PEs; -1 after drop_files(), unless has_died() needs them.
   [[nodiscard]] const NodeFds& files() const { return files_; }
   /// Closes what this process does not need itself.
   void drop_files();
@@ -69,9 +72,10 @@ class NodeMemory {
 
  private:
   NodeMemory(base::Mapping heaps, base::Mapping areas, NodeFds files, Placement placement, std::size_t heap_size,
-             std::size_t globals_size, int pes);
+             std::size_t globals_size, int pes, bool has_locks);
   Result<void> clear_parts_of(int pe) const;
 
+  bool has_locks_;
   base::Mapping heaps_;
   base::Mapping areas_;  // metadata, board, globals
   NodeFds files_;

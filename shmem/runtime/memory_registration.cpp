@@ -115,7 +115,7 @@ Result<MemoryRegistration::Own> MemoryRegistration::prepare(const MemoryRequest&
   if (auto ok = check_free(request.memory); !ok) {
     return ok.error();
   }
-  auto socket = FdExchange::open();
+  auto socket = FdExchange::open(job_.options.job_folder());
   if (!socket) {
     return socket.error();
   }

@@ -206,7 +206,7 @@ Result<Job> Runtime::find_job(Options options, BootstrapRequest request) {
   if (!bootstrap) {
     return bootstrap.error();
   }
-  NodeIdentity identity = node_identity(options.host_id);
+  NodeIdentity identity = node_identity(options.host_id, options.job_folder());
   identity.locks_new_memory = locks_new_memory();
   identity.survives = wants_to_survive();
   auto where = find_nodes(**bootstrap, identity);

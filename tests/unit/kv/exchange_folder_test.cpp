@@ -2,7 +2,6 @@
 // Members that meet in a folder, also from namespaces of their own, as containers have.
 #include <gmock/gmock.h>
 #include <sched.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,12 +14,14 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/pod.hpp"
 #include "tests/support/process.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 
 namespace {
 
 using namespace exchange_test;  // NOLINT(google-build-using-namespace): what the test is about
+using test_support::Pod;
 using test_support::TempDir;
 
 constexpr const char* kText = "the block of a pod";
@@ -28,54 +29,6 @@ constexpr const char* kText = "the block of a pod";
 std::size_t files_in(const std::string& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
-
-/// A process that runs body() in new namespaces, with process numbers of its own, and ends with what it returns.
-class Pod {
- public:
-  static constexpr int kNotPossible = 100;
-
-  template <typename Body>
-  Pod(int namespaces, Body body) : outer_(::fork()) {
-    if (outer_ != 0) {
-      return;
-    }
-    ::alarm(60);
-    if ((namespaces & CLONE_NEWUSER) != 0 && !enter_user_namespace()) {
-      ::_exit(kNotPossible);
-    }
-    if (::unshare(namespaces & ~CLONE_NEWUSER) != 0) {
-      ::_exit(kNotPossible);
-    }
-    const pid_t inner = ::fork();  // the first process of the new PID namespace
-    if (inner == 0) {
-      ::alarm(60);
-      ::_exit(body());
-    }
-    int status = 0;
-    ::waitpid(inner, &status, 0);
-    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-  }
-  Pod(const Pod&) = delete;
-  Pod& operator=(const Pod&) = delete;
-  ~Pod() { exit_code(); }
-  int exit_code() {
-    if (outer_ > 0 && ::waitpid(outer_, &status_, 0) == outer_) {
-      outer_ = -1;
-    }
-    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
-  }
-
- private:
-  /// This user is its own root there, and the same user outside.
-  static bool enter_user_namespace() {
-    const auto user = std::to_string(::geteuid());
-    return ::unshare(CLONE_NEWUSER) == 0 &&
-           static_cast<bool>(std::ofstream("/proc/self/uid_map") << "0 " + user + " 1\n");
-  }
-
-  pid_t outer_;
-  int status_ = -1;
-};
 
 /// Publishes a block in the folder's exchange, until `stop` is there.
 int serve(const std::string& folder, const std::string& stop) {
@@ -198,14 +151,8 @@ TEST(ExchangeFolder, ThatOthersMayReadShowsThemNoMember) {
   EXPECT_EQ(status, 0);
 }
 
-/// In namespaces of all kinds, with another path to the folder, little shared memory, and a root to read.
 int serve_as_pod(const std::string& folder, const std::string& other_path, const std::string& stop) {
-  const bool ready = ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                     ::mount(folder.c_str(), other_path.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
-                     ::mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0 &&
-                     ::mount("proc", "/proc", "proc", 0, nullptr) == 0;
-  static_cast<void>(::mount(nullptr, "/", nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr));
-  return ready ? serve(other_path, stop) : Pod::kNotPossible;
+  return test_support::live_as_in_container(folder, other_path) ? serve(other_path, stop) : Pod::kNotPossible;
 }
 
 TEST(ExchangeFolder, HasMembersOfAllNamespaces) {
