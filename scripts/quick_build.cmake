@@ -54,8 +54,8 @@ endfunction()
 
 # The standard library's headers take half of the time to compile a source file. They are compiled once for libraries and
 # programs, once for programs that tests start and, with GoogleTest's, once for tests, since a precompiled header can only
-# be used with the same compiler options (but g++ takes one of -O2 for -O1, too, and one for other optimisations, unless
-# the build does not optimise). So programs are compiled with -fPIC, as libraries are, in place of -fPIE. Every source file
+# be used with the same compiler options (but g++ before 13 takes one of -O2 for -O1, too, and g++ one for other
+# optimisations, unless the build does not optimise). So programs are compiled with -fPIC, as libraries are, in place of -fPIE. Every source file
 # still includes what it uses: scripts/lint.sh and the package preset have no precompiled headers.
 
 set(standard_headers <algorithm> <array> <atomic> <cerrno> <chrono> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring>
@@ -94,7 +94,8 @@ function(precompiled_header_of target result)
   get_directory_property(common_options DIRECTORY ${PROJECT_SOURCE_DIR} COMPILE_OPTIONS)
   list(REMOVE_ITEM options ${common_options})
   set(of_its_own "-O0|-Og|-fsanitize|-fno-pie")
-  if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  # Since g++ 13, an option for the processor depends on the level: -munroll-only-small-loops.
+  if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR (CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13))
     set(of_its_own "-O|-fsanitize|-fno-pie")
   endif()
   if(NOT sources OR NOT libraries OR target MATCHES "_pch$" OR options MATCHES "${of_its_own}" OR computes)
