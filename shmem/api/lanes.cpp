@@ -28,9 +28,17 @@ namespace {
 constexpr std::size_t kLaneStack = std::size_t{256} << 10;
 constexpr int kMostLanes = 4096;
 
+class Lanes;
+thread_local Lanes* running_lanes = nullptr;
+
 struct UnmapStacks {
   std::size_t size = 0;
-  void operator()(std::byte* memory) const { ::munmap(memory, size); }
+  void operator()(std::byte* memory) const {
+    // A lane that ends the process is still on one of them.
+    if (running_lanes == nullptr) {
+      ::munmap(memory, size);
+    }
+  }
 };
 using Stacks = std::unique_ptr<std::byte, UnmapStacks>;
 
@@ -169,8 +177,6 @@ class Lanes {
   std::size_t ended_ = 0;
   std::size_t wait_for_all_ = 0;
 };
-
-thread_local Lanes* running_lanes = nullptr;
 
 /// The calling thread's, which keeps them for its next lanes; nullptr: out of memory.
 std::byte* stacks_for(std::size_t size) {

@@ -64,6 +64,12 @@ TEST(AscendEngines, EndTheJobWithAMessageThatNamesTheCall) {
   }
 }
 
+TEST(AscendPrograms, MayEndInALane) {
+  const auto job = run_pes(1, "off", {"ascend_cxx_pes", "lane_exit"});
+  EXPECT_EQ(job.exit.signal, 0) << job.output;
+  EXPECT_EQ(job.exit.code, 7) << job.output;
+}
+
 TEST(AscendPrograms, RunUnchanged) {
   for (const int pes : {1, 2, 3, 4}) {
     TempDir dir;

@@ -93,7 +93,21 @@ void nested(void* result) {
   *static_cast<int*>(result) = shmemx_run_lanes(1, nothing, nullptr);
 }
 
+void ends_the_process(void* status) {
+  if (shmemx_lane() == 3) {
+    std::exit(*static_cast<int*>(status));
+  }
+}
+
 }  // namespace
+
+/// A lane ends the process; its exit handlers run on the stack of the lane.
+PE_PART(lane_exit) {
+  shmem_init();
+  int status = 7;
+  shmemx_run_lanes(8, ends_the_process, &status);
+  return 0;
+}
 
 PE_PART(simt) {
   shmem_init();
