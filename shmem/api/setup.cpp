@@ -8,6 +8,7 @@
 #include "shmem/api/gathering.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/remote.hpp"
+#include "shmem/api/stream.hpp"
 #include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
 
@@ -115,6 +116,7 @@ SHMEM_ROUTINE(void, finalize, (void)) try {
     api::sync_world(kCall);
     return;
   }
+  api::await_streams();
   const auto puts = quiet_before_end();
   if (auto ok = Runtime::stop(); !ok || !puts) {
     shmem::end_process_for(ok ? puts.error() : ok.error(), EXIT_FAILURE, shmem::ProcessEnd::kWithExitHandlers);

@@ -5,8 +5,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include "shmem/api/copied.hpp"
 #include "shmem/api/stream.hpp"
@@ -27,11 +30,54 @@ struct shmemx_stream_t {
 
 namespace {
 
-/// The caller's stream, or the library's own. Ends the job if the library's thread cannot be started.
-shmem::Stream& stream_of(Runtime& runtime, const char* call, shmemx_stream_t* stream) {
-  if (stream != nullptr) {
-    return stream->stream;
+/// The streams of the program that exist. Thread-safe.
+class Streams {
+ public:
+  /// Never destroyed: streams may outlive all else.
+  static Streams& all() {
+    static auto* const streams = std::make_unique<Streams>().release();
+    return *streams;
   }
+  shmemx_stream_t* add() {
+    auto made = std::make_shared<shmemx_stream_t>();
+    shmemx_stream_t* const stream = made.get();
+    const std::lock_guard lock(mutex_);
+    streams_.emplace(stream, std::move(made));
+    return stream;
+  }
+  /// nullptr: there is no such stream, or it was destroyed.
+  std::shared_ptr<shmemx_stream_t> find(shmemx_stream_t* stream) {
+    const std::lock_guard lock(mutex_);
+    const auto found = streams_.find(stream);
+    return found != streams_.end() ? found->second : nullptr;
+  }
+  /// It ends with the last reference to the result.
+  std::shared_ptr<shmemx_stream_t> remove(shmemx_stream_t* stream) {
+    const std::lock_guard lock(mutex_);
+    const auto node = streams_.extract(stream);
+    return node.empty() ? nullptr : node.mapped();
+  }
+  std::vector<std::shared_ptr<shmemx_stream_t>> list() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<shmemx_stream_t>> all;
+    for (const auto& [stream, owner] : streams_) {
+      all.push_back(owner);
+    }
+    return all;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<shmemx_stream_t*, std::shared_ptr<shmemx_stream_t>> streams_;
+};
+
+shmem::Error no_such_stream(const char* call) {
+  return {std::errc::invalid_argument,
+          fmt::format("shmem: {}: the stream is not one of shmemx_stream_create, or was destroyed", call)};
+}
+
+/// The library's own stream. Ends the job if its thread cannot be started.
+shmem::Stream& own_stream(Runtime& runtime, const char* call) {
   try {
     return runtime.default_stream();
   } catch (const std::system_error& error) {
@@ -41,10 +87,23 @@ shmem::Stream& stream_of(Runtime& runtime, const char* call, shmemx_stream_t* st
 
 }  // namespace
 
+void api::await_streams() {
+  for (const auto& one : Streams::all().list()) {
+    one->stream.wait();
+  }
+}
+
 void api::give_to_stream(const char* call, shmemx_stream_t* stream, shmem::Stream::Work work) {
   Runtime& runtime = api::running(call);
   try {
-    stream_of(runtime, call, stream).give(std::move(work));
+    if (stream == nullptr) {
+      return own_stream(runtime, call).give(std::move(work));
+    }
+    const auto found = Streams::all().find(stream);
+    if (found == nullptr) {
+      api::end_job(runtime, call, "the stream is not one of shmemx_stream_create, or was destroyed");
+    }
+    found->stream.give(std::move(work));
   } catch (const std::bad_alloc&) {
     api::end_job(runtime, call, "out of memory");
   }
@@ -54,11 +113,10 @@ namespace {
 
 /// Work that does not use the library, if the stream is the program's own.
 void give(shmemx_stream_t* stream, const char* call, shmem::Stream::Work work) {
-  if (stream != nullptr) {
-    stream->stream.give(std::move(work));
-    return;
+  if (const auto found = Streams::all().find(stream)) {
+    return found->stream.give(std::move(work));
   }
-  api::give_to_stream(call, nullptr, std::move(work));
+  api::give_to_stream(call, stream, std::move(work));
 }
 
 }  // namespace
@@ -71,7 +129,7 @@ int shmemx_stream_create(shmemx_stream_t** stream) noexcept try {
   }
   *stream = nullptr;
   try {
-    *stream = std::make_unique<shmemx_stream_t>().release();
+    *stream = Streams::all().add();
     return 0;
   } catch (const std::exception& error) {
     return api::report({std::errc::resource_unavailable_try_again,
@@ -81,15 +139,22 @@ int shmemx_stream_create(shmemx_stream_t** stream) noexcept try {
 SHMEM_CATCH(int)
 
 void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept try {
-  const std::unique_ptr<shmemx_stream_t> owner(stream);
+  const auto owner = Streams::all().remove(stream);
+  if (owner == nullptr && stream != nullptr) {
+    api::report_loudly(no_such_stream("shmemx_stream_destroy"));
+  }
 }
 SHMEM_CATCH(void)
 
 int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept try {
   constexpr const char* kCall = "shmemx_stream_synchronize";
   // A program's own stream may outlive the library.
-  shmem::Stream& waited = stream != nullptr ? stream->stream : stream_of(api::running(kCall), kCall, nullptr);
-  const std::errc error = waited.synchronize();
+  const auto found = Streams::all().find(stream);
+  if (found == nullptr && stream != nullptr) {
+    return api::report(no_such_stream(kCall));
+  }
+  const std::errc error =
+      stream == nullptr ? own_stream(api::running(kCall), kCall).synchronize() : found->stream.synchronize();
   return error == std::errc{} ? 0
                               : api::report({error, fmt::format("shmem: {}: work of the stream failed: {}", kCall,
                                                                 std::make_error_code(error).message())});

@@ -11,4 +11,8 @@ namespace shmem::api {
 /// cannot be started.
 void give_to_stream(const char* call, shmemx_stream_t* stream, Stream::Work work);
 
+/// Waits for the work of all streams of the program, which uses the library. An error of it stays for their next
+/// synchronisation.
+void await_streams();
+
 }  // namespace shmem::api

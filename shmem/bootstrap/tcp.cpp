@@ -113,11 +113,13 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
   if (!socket) {
     return fail(
         socket.error().code,
-        fmt::format("shmem: PE {} cannot reach the job at {}: {}{}", place_.rank, id_.place.text(), socket.error().text,
-                    place_.retries ? "; is PE 0 running, and does SHMEM_UID_SESSION_ID name an address of its host?"
-                                   : "; has the process that got the unique id ended, or has its job started "
-                                     "already? SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID in its environment "
-                                     "make it listen elsewhere"));
+        fmt::format(
+            "shmem: PE {} cannot reach the job at {}: {}{}", place_.rank, id_.place.text(), socket.error().text,
+            place_.retries
+                ? "; is PE 0 running, and does SHMEM_UID_SESSION_ID name an address of its host?"
+                : "; has the process that got the unique id ended, got another one since, or "
+                  "has its job started already? SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID in its environment "
+                  "make it listen elsewhere"));
   }
   const auto hello = hello_of(place_);
   if (!hello) {

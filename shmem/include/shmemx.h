@@ -354,8 +354,10 @@ SHMEM_API int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) SHMEM_
 
 typedef struct shmemx_stream_t shmemx_stream_t;
 
-/* The stream is the caller's to destroy, which waits for its work. Work that uses the library is over before
- * shmem_finalize. Errors: -EINVAL `stream` is NULL; -EAGAIN no more threads. */
+/* The stream is the caller's to destroy, which waits for its work. shmem_finalize waits for the work of all streams.
+ * A stream that does not exist ends the job, as other arguments that are not valid do; shmemx_stream_synchronize
+ * returns -EINVAL, and shmemx_stream_destroy prints a message. Errors: -EINVAL `stream` is NULL; -EAGAIN no more
+ * threads. */
 SHMEM_API int shmemx_stream_create(shmemx_stream_t** stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_stream_destroy(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 /* Waits until all work given so far is done. In all these calls NULL is the library's own stream. Errors: the
