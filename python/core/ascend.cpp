@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "python/core/library.hpp"
@@ -91,6 +92,9 @@ void set_logger(const py::object& function) {
     HeldMessages::begin();
     return;
   }
+  if (PyCallable_Check(function.ptr()) == 0) {
+    throw py::type_error("set_extern_logger: func is not a function");
+  }
   *logger = function;
   shmemx_set_logger([](int level, const char* text) {
     const py::gil_scoped_acquire held;
@@ -150,7 +154,10 @@ void bind_start(py::module_& module) {
   module.def("start",
              [](int rank, int ranks, std::size_t bytes, const py::bytes& id) { start_by_id(rank, ranks, bytes, id); });
   module.def("aclshmem_init", &start_by_address, py::arg("attributes"));
-  module.def("forget_memory", [] { blocks().clear(); });
+  module.def("forget_memory", [] {
+    Library::instance().check_may_stop();
+    blocks().clear();
+  });
   module.def("set_logger", &set_logger, py::arg("func"));
   module.def("aclshmem_global_exit", &aclshmem_global_exit, py::arg("status"));
   module.def("aclshmem_info_get_version", [] {
@@ -202,6 +209,7 @@ Address allocate(std::size_t bytes, bool zero, std::size_t alignment = 0) {
 }
 
 void free_memory(Address address) {
+  Library::instance().require("free");
   const auto found = blocks().find(address);
   if (found == blocks().end()) {
     throw py::value_error("aclshmem_free: no memory was allocated at this address, or it was freed before");
@@ -409,6 +417,12 @@ void bind_barriers(py::module_& module) {
 
 // ---- The calls of CANN's Python module acl that programs with this package use ----
 
+/// What malloc has given and free has not taken back. Used with the GIL.
+std::set<Address>& device_memory() {
+  static auto* const all = std::make_unique<std::set<Address>>().release();
+  return *all;
+}
+
 void bind_runtime(py::module_& rt) {
   rt.def("set_device", &aclrtSetDevice);
   rt.def("reset_device", &aclrtResetDevice);
@@ -428,9 +442,14 @@ void bind_runtime(py::module_& rt) {
   rt.def("malloc", [](std::size_t size, int policy) {
     void* address = nullptr;
     const int code = aclrtMalloc(&address, size, static_cast<aclrtMemMallocPolicy>(policy));
+    if (code == ACL_SUCCESS) {
+      device_memory().insert(reinterpret_cast<Address>(address));
+    }
     return std::pair(reinterpret_cast<Address>(address), code);
   });
-  rt.def("free", [](Address address) { return aclrtFree(at(address)); });
+  rt.def("free", [](Address address) {
+    return device_memory().erase(address) != 0 ? aclrtFree(at(address)) : aclError{ACL_ERROR_RT_PARAM_INVALID};
+  });
   rt.def("memset", [](Address dst, std::size_t room, int value, std::size_t count) {
     const py::gil_scoped_release released;
     return aclrtMemset(at(dst), room, value, count);

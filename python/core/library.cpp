@@ -91,7 +91,7 @@ Outcome Library::try_start(const StartRequest& request) {
     if (outcome.error < 0) {
       return outcome;
     }
-  } else if (!request.address.empty()) {
+  } else if (request.pes != 0) {
     attributes.my_pe = request.my_pe;
     attributes.n_pes = request.pes;
     request.address.copy(static_cast<char*>(attributes.ip_port), sizeof attributes.ip_port - 1);
@@ -136,11 +136,15 @@ std::shared_ptr<KeptMemory> Library::keep_blocks() const {
   }
 }
 
-void Library::stop() {
+void Library::check_may_stop() const {
   require("finalize");
   if (uses_ > 0) {
     throw std::runtime_error("finalize: " + std::to_string(uses_) + " calls of other threads are still under way");
   }
+}
+
+void Library::stop() {
+  check_may_stop();
   std::exception_ptr failure;
   while (!objects_.empty()) {
     const auto object = objects_.front();
@@ -187,12 +191,12 @@ std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero, std::size
   return std::make_shared<Block>(address, bytes);
 }
 
-Block* Library::block_at(const std::byte* address) const {
+std::shared_ptr<Block> Library::block_at(const std::byte* address) const {
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [address](const Block* block) {
     return block->state() == Block::State::kLive && address >= block->address_ &&
            address < block->address_ + block->size_;
   });
-  return found != blocks_.end() ? *found : nullptr;
+  return found != blocks_.end() ? (*found)->shared_from_this() : nullptr;
 }
 
 void Library::remove(const Collective& object) {

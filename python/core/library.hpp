@@ -53,7 +53,7 @@ void checked(Call call) {
 
 /// A block of the symmetric heap, owned by Python objects. Only free() returns the memory to the heap, because that is
 /// collective, and garbage collection is not. It can be read and written as long as the object lives.
-class Block {
+class Block : public std::enable_shared_from_this<Block> {
  public:
   Block(void* address, std::size_t size);
   Block(const Block&) = delete;
@@ -110,6 +110,8 @@ class Library {
   void start(const StartRequest& request);
   /// The same, without an exception for what the library refuses.
   Outcome try_start(const StartRequest& request);
+  /// Raises if stop() would be refused.
+  void check_may_stop() const;
   /// Collective. Arrays stay readable. The library has ended even if this raises because other PEs failed.
   void stop();
   [[nodiscard]] bool runs() const;
@@ -127,7 +129,7 @@ class Library {
   /// Collective.
   std::shared_ptr<Block> allocate(std::size_t bytes, bool zero, std::size_t alignment = 0);
   /// The live block that the address is in, if a Python object still refers to it; else nullptr.
-  [[nodiscard]] Block* block_at(const std::byte* address) const;
+  [[nodiscard]] std::shared_ptr<Block> block_at(const std::byte* address) const;
 
   void add(std::shared_ptr<Collective> object) { objects_.push_back(std::move(object)); }
   void remove(const Collective& object);

@@ -118,13 +118,10 @@ void bind_blocks(py::module_& module) {
                              [](const Block& block) { return reinterpret_cast<std::uintptr_t>(block.address()); })
       .def("free", &Block::free)
       .def("array", &Block::array);
-  module.def(
-      "block_at",
-      [](std::uintptr_t address) {
-        return Library::instance().block_at(
-            reinterpret_cast<const std::byte*>(address));  // NOLINT(performance-no-int-to-ptr)
-      },
-      py::return_value_policy::reference);
+  module.def("block_at", [](std::uintptr_t address) {
+    return Library::instance().block_at(
+        reinterpret_cast<const std::byte*>(address));  // NOLINT(performance-no-int-to-ptr)
+  });
   module.def("allocate", [](std::size_t bytes, bool zero) { return Library::instance().allocate(bytes, zero); });
 }
 

@@ -18,12 +18,14 @@ finalize, buffer, free, barrier and the calls that make and destroy teams.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 from shmem import _pyshmem
 from shmem._pyshmem import UniqueId as UniqueID
+from shmem_kv import _core
 from shmem_kv._core import ascend
 
 from . import direct, utils
@@ -63,6 +65,8 @@ def _failing(what: str) -> Iterator[None]:
     """Raises AclshmemInvalid for what the library refuses, AclshmemError for other failures."""
     try:
         yield
+    except AclshmemInvalid as error:
+        raise AclshmemInvalid(f"{what}: {error}") from None
     except (ValueError, TypeError) as error:
         raise AclshmemInvalid(f"{what}: {error}".replace(f"{what}: {what}:", f"{what}:")) from error
     except (OSError, RuntimeError, MemoryError) as error:
@@ -107,8 +111,14 @@ def init(
     missing = [name for name, value in (("uid", uid), ("rank", rank), ("nranks", nranks)) if value is None]
     if missing:
         raise AclshmemInvalid(f"init: {' and '.join(missing)} missing")
+    if not isinstance(uid, (bytes, bytearray, memoryview)):
+        raise AclshmemInvalid("init: uid is not the bytes of get_unique_id()")
+    numbers = {"rank": rank, "nranks": nranks, "mem_size": mem_size}
+    for name, value in numbers.items():
+        if not isinstance(value, Integral) or value < 0:
+            raise AclshmemInvalid(f"init: {name} is {value!r}")
     with _failing("init"):
-        ascend.start(rank, nranks, mem_size, bytes(uid or b""))
+        ascend.start(*map(int, numbers.values()), bytes(uid))
 
 
 def _from_torch() -> tuple[int, int, bytes]:
@@ -142,47 +152,58 @@ def buffer(size: int, release: bool = False, except_on_del: bool = True) -> Buff
         return Buffer(_pyshmem.aclshmem_malloc(size), size)
 
 
+def _check_buffer(buf: object, call: str) -> None:
+    if not isinstance(buf, Buffer):
+        raise AclshmemInvalid(f"{call}: buf is a {type(buf).__name__}, not a Buffer")
+
+
 def free(buf: Buffer) -> None:
     """Frees what :func:`buffer` has allocated."""
+    _check_buffer(buf, "free")
     with _failing("free"):
         _pyshmem.aclshmem_free(buf.addr)
 
 
 def get_peer_buffer(buf: Buffer, pe: int) -> Buffer:
     """Where the memory of PE ``pe``, of this node, that belongs to ``buf`` can be read and written directly."""
-    address = _pyshmem.aclshmem_ptr(buf.addr, pe)
+    _check_buffer(buf, "get_peer_buffer")
+    with _failing("get_peer_buffer"):
+        _core.require("get_peer_buffer")
+        address = _pyshmem.aclshmem_ptr(buf.addr, pe)
     if address == 0:
         raise AclshmemError(f"get_peer_buffer: {buf} is not symmetric, or PE {pe} does not exist or is on another node")
     return Buffer(address, buf.length)
 
 
-def _ends(dst: Any, src: Any) -> tuple[int, int, int]:
-    """The addresses of a copy of all of `src`, and its bytes."""
-    to, room = memory_of(dst, "dst")
-    source, size = memory_of(src, "src")
+def _copy(call: Callable[..., None], dst: Any, src: Any, *rest: Any) -> None:
+    """Copies all of `src`. What is not a Buffer may end with the call."""
+    to, room, kept_to = memory_of(dst, "dst", written=True)
+    source, size, kept_source = memory_of(src, "src")
     if size > room:
         raise AclshmemInvalid(f"src has {size} bytes, dst {room}")
-    return to, source, size
+    call(to, source, size, *rest)
+    del kept_to, kept_source
+    if call is not _pyshmem.aclshmemx_putmem_signal and not (isinstance(dst, Buffer) and isinstance(src, Buffer)):
+        ascend.synchronize_stream(rest[-1])
 
 
-def _await_memory(memory: Any, stream: int | None) -> None:
-    """An array may be gone before the stream has come to its copy."""
-    if not isinstance(memory, Buffer):
-        ascend.synchronize_stream(stream)
+def _signal(signal_var: Any) -> int:
+    address, size, _ = memory_of(signal_var, "signal_var", written=True)
+    if size < 4:
+        raise AclshmemInvalid(f"signal_var has {size} bytes, and a signal 4")
+    return address
 
 
 def put(dst: Any, src: Any, remote_pe: int = -1, stream: int | None = None) -> None:
     """Copies ``src`` of this PE to ``dst``, which is symmetric, of PE ``remote_pe``."""
     with _failing("put"):
-        _pyshmem.aclshmemx_putmem_on_stream(*_ends(dst, src), remote_pe, stream)
-        _await_memory(src, stream)
+        _copy(_pyshmem.aclshmemx_putmem_on_stream, dst, src, remote_pe, stream)
 
 
 def get(dst: Any, src: Any, remote_pe: int = -1, stream: int | None = None) -> None:
     """Copies ``src``, which is symmetric, of PE ``remote_pe`` to ``dst`` of this PE."""
     with _failing("get"):
-        _pyshmem.aclshmemx_getmem_on_stream(*_ends(dst, src), remote_pe, stream)
-        _await_memory(dst, stream)
+        _copy(_pyshmem.aclshmemx_getmem_on_stream, dst, src, remote_pe, stream)
 
 
 def put_signal(
@@ -197,9 +218,9 @@ def put_signal(
     """As :func:`put`, and then sets the signal ``signal_var``, a symmetric int32, of that PE to ``signal_val``, or adds
     that to it. Done when it returns; ``stream`` is ignored."""
     del stream
-    signal = memory_of(signal_var, "signal_var")[0]
     with _failing("put_signal"):
-        _pyshmem.aclshmemx_putmem_signal(*_ends(dst, src), signal, signal_val, signal_operation, remote_pe)
+        signal = _signal(signal_var)
+        _copy(_pyshmem.aclshmemx_putmem_signal, dst, src, signal, signal_val, signal_operation, remote_pe)
 
 
 def _required(stream: int | None, call: str) -> int:
@@ -212,19 +233,17 @@ def signal_op(
     signal_var: Any, signal_val: int, signal_operation: SignalOp, remote_pe: int = -1, stream: int | None = None
 ) -> None:
     """Sets the signal of PE ``remote_pe``, or adds to it, in the order of ``stream``."""
-    signal = memory_of(signal_var, "signal_var")[0]
     with _failing("signal_op"):
         _pyshmem.aclshmemx_signal_op_on_stream(
-            signal, signal_val, signal_operation, remote_pe, _required(stream, "signal_op")
+            _signal(signal_var), signal_val, signal_operation, remote_pe, _required(stream, "signal_op")
         )
 
 
 def signal_wait(signal_var: Any, signal_val: int, signal_operation: ComparisonType, stream: int | None) -> None:
     """What comes later in ``stream`` waits until the signal of this PE compares so with ``signal_val``."""
-    signal = memory_of(signal_var, "signal_var")[0]
     with _failing("signal_wait"):
         _pyshmem.aclshmemx_signal_wait_until_on_stream(
-            signal, signal_operation, signal_val, _required(stream, "signal_wait")
+            _signal(signal_var), signal_operation, signal_val, _required(stream, "signal_wait")
         )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,13 +51,16 @@ class Buffer:
         block = _core.block_at(self.addr)
         if block is None:
             raise AclshmemInvalid(f"{self} is not what buffer() has allocated, or was freed")
-        lengths = tuple(shape) if np.iterable(shape) else (shape,)
         begin = self.addr - block.address
-        size = int(np.prod(lengths, dtype=np.int64)) * torch.empty(0, dtype=dtype).element_size()
-        if not 0 <= size <= min(self.length, block.size - begin):
-            raise AclshmemInvalid(f"a tensor of {size} bytes in {self}")
-        all_bytes = torch.from_numpy(_core.Block.array(block, np.dtype(np.uint8), (block.size,)))
-        return all_bytes[begin : begin + size].view(dtype).reshape(lengths)
+        try:
+            lengths = tuple(operator.index(n) for n in (shape if np.iterable(shape) else (shape,)))
+            size = math.prod(lengths) * torch.empty(0, dtype=dtype).element_size()
+            if min(lengths, default=0) < 0 or size > min(self.length, block.size - begin):
+                raise AclshmemInvalid(f"a tensor of {size} bytes, {shape} of {dtype}, in {self}")
+            all_bytes = torch.from_numpy(_core.Block.array(block, np.dtype(np.uint8), (block.size,)))
+            return all_bytes[begin : begin + size].view(dtype).reshape(lengths)
+        except (TypeError, RuntimeError) as error:
+            raise AclshmemInvalid(f"a tensor of {shape} of {dtype} in {self}: {error}") from error
 
     def __repr__(self) -> str:
         return f"Buffer(addr=0x{self.addr:x}, length={self.length})"
@@ -67,14 +72,20 @@ class Buffer:
         return hash((self.addr, self.length))
 
 
-def memory_of(thing: Any, name: str) -> tuple[int, int]:
-    """Address and bytes of a Buffer, or of a tensor or array."""
+def memory_of(thing: Any, name: str, *, written: bool = False) -> tuple[int, int, object]:
+    """Address and bytes of a Buffer, or of a tensor or array, and what keeps them there."""
     if isinstance(thing, Buffer):
-        return thing.addr, thing.length
+        return thing.addr, thing.length, thing
+    if not hasattr(thing, "__dlpack__"):
+        raise AclshmemInvalid(f"{name} is a {type(thing).__name__}, and neither a Buffer nor a tensor or array")
+    if getattr(thing, "is_neg", bool)():
+        raise AclshmemInvalid(f"{name} has the negative bit: its memory has other numbers (resolve_neg() makes a copy)")
     try:
         bits = _dlpack.as_bits(thing)[0]
     except (ValueError, TypeError, BufferError, RuntimeError) as error:
         raise AclshmemInvalid(f"{name}: {error}") from error
     if not bits.flags.c_contiguous or bits.dtype.hasobject:
-        raise AclshmemInvalid(f"{name} is neither a Buffer nor a contiguous tensor or array of numbers")
-    return bits.ctypes.data, bits.nbytes
+        raise AclshmemInvalid(f"{name} is not a contiguous tensor or array of numbers")
+    if written and not bits.flags.writeable:
+        raise AclshmemInvalid(f"{name} is read-only")
+    return bits.ctypes.data, bits.nbytes, bits

@@ -151,6 +151,10 @@ refused(core.AclshmemError, "does not run", core.buffer, 8)
 refused(core.AclshmemInvalid, "mem_size is missing", core.init, initializer_method="uid")
 refused(core.AclshmemInvalid, "is 'mpi', not 'uid' or 'torch'", core.init, initializer_method="mpi", mem_size=1)
 refused(core.AclshmemInvalid, "uid and rank missing", core.init, initializer_method="uid", mem_size=1, nranks=1)
+refused(core.AclshmemInvalid, "mem_size is -1", core.init, 0, b"abc", 0, 1, None, "uid", -1)
+refused(core.AclshmemInvalid, "rank is 'x'", core.init, 0, b"abc", "x", 1, None, "uid", 1)
+refused(core.AclshmemInvalid, "uid is not the bytes", core.init, 0, "abc", 0, 1, None, "uid", 1)
+refused(core.AclshmemError, "does not run", core.get_peer_buffer, core.Buffer(64, 64), 0)
 refused(core.AclshmemInvalid, "has 3 bytes, not", core.init, 0, b"abc", 0, 1, None, "uid", 1 << 20)
 assert shmem.aclshmem_finalize() == -5
 start()
@@ -161,8 +165,23 @@ refused(core.AclshmemInvalid, "there is no PE -1", core.get, np.zeros(8), buffer
 refused(core.AclshmemInvalid, "src has 800 bytes, dst 64", core.put, buffer, np.arange(100), 0)
 refused(core.AclshmemInvalid, "not inside the symmetric heap", core.put, array, array, 0)
 refused(core.AclshmemInvalid, "not inside the symmetric heap", core.get, array, core.Buffer(buffer.addr + (1 << 30), 32), 0)
-refused(core.AclshmemInvalid, "neither a Buffer nor a contiguous tensor", core.put, buffer, array[::2], 0)
-refused(core.AclshmemInvalid, "neither a Buffer nor", core.put, buffer, "text" and object(), 0)
+refused(core.AclshmemInvalid, "is not a contiguous tensor", core.put, buffer, array[::2], 0)
+for source in (object(), [1, 2], b"12", 5, None):
+    refused(core.AclshmemInvalid, f"src is a {type(source).__name__}, and neither", core.put, buffer, source, 0)
+read_only = np.frombuffer(b"1234", np.uint8)
+refused(core.AclshmemInvalid, "dst is read-only", core.get, read_only, core.Buffer(buffer.addr, 4), 0)
+refused(core.AclshmemInvalid, "signal_var has 1 bytes", core.signal_op, core.Buffer(buffer.addr, 1), 1, core.SignalOp.SIGNAL_SET, 0, 0)
+for stream in (12345, acl.rt.create_stream()[0]):
+    acl.rt.destroy_stream(stream)
+    refused(core.AclshmemInvalid, "was destroyed", core.synchronize, stream)
+    refused(core.AclshmemInvalid, "was destroyed", core.put, buffer, buffer, 0, stream)
+    assert acl.rt.synchronize_stream(stream) != 0
+assert acl.rt.free(12345) != 0
+memory, code = acl.rt.malloc(64, 0)
+assert (code, acl.rt.free(memory)) == (0, 0) and acl.rt.free(memory) != 0
+refused(TypeError, "is not a function", shmem.set_extern_logger, 5)
+refused(core.AclshmemInvalid, "buf is a int, not a Buffer", core.free, 5)
+refused(core.AclshmemInvalid, "buf is a NoneType, not a Buffer", core.get_peer_buffer, None, 0)
 refused(core.AclshmemInvalid, "not aligned", core.put_signal, buffer, array, core.Buffer(buffer.addr + 2, 4), 1, core.SignalOp.SIGNAL_SET, 0)
 refused(core.AclshmemInvalid, "7 is neither", core.put_signal, buffer, array, buffer, 1, 7, 0)
 refused(core.AclshmemInvalid, "needs a stream", core.signal_op, buffer, 1, core.SignalOp.SIGNAL_SET, 0)
@@ -194,6 +213,43 @@ print("told", bool(said))
 """)
         self.assertNotIn("PE 1", outputs[0] + outputs[2], "messages went to standard error as well")
 
+    def test_the_end_waits_for_streams(self):
+        self.run_pes("""
+start()
+buffers = [core.buffer(1 << 20) for _ in range(4)]
+streams = [acl.rt.create_stream()[0] for _ in range(4)]
+for i in range(40):
+    core.put(buffers[i % 4], core.Buffer(buffers[i % 4].addr, 1 << 20), after, streams[i % 4])
+core.finalize()
+
+assert core.direct.init_status() == core.direct.InitStatus.NOT_INITIALIZED
+""")
+
+    def test_a_refused_end_keeps_the_buffers(self):
+        self.run_pes(
+            """
+import threading
+start()
+buffer, signal = core.buffer(64), core.buffer(4)
+write(signal, [0])
+begun = threading.Event()
+def wait():
+    begun.set()
+    shmem.aclshmem_signal_wait_until(signal.addr, core.ComparisonType.CMP_EQ, 1)
+waiting = threading.Thread(target=wait)
+sys.setswitchinterval(1000)  # it keeps the interpreter until it waits
+waiting.start()
+begun.wait()
+refused(core.AclshmemError, "still under way", core.finalize)
+shmem.aclshmem_int32_p(signal.addr, 1, me)
+core.signal_op(signal, 1, core.SignalOp.SIGNAL_SET, me, 0)
+waiting.join()
+core.free(buffer)
+core.finalize()
+""",
+            pes=1,
+        )
+
     def test_by_an_address(self):
         self.run_pes("""
 import socket
@@ -209,6 +265,7 @@ while not os.path.exists(folder + "/port"):
 attributes = shmem.InitAttr()
 attributes.my_rank, attributes.n_ranks, attributes.local_mem_size = me, pes, 1 << 20
 assert shmem.aclshmem_init(shmem.InitAttr()) == -2
+assert shmem.aclshmem_init(attributes) != 0, "it has no address, and no launcher says that it is one of three"
 with open(folder + "/port") as file:
     attributes.ip_port = "tcp://127.0.0.1:" + file.read()
 assert attributes.option_attr.data_op_engine_type == shmem.OpEngineType.MTE
@@ -248,7 +305,16 @@ core.get(taken, half, after)
 assert torch.equal(taken, torch.full((4, 8), float(after), dtype=torch.bfloat16)) and half.device.type == "cpu"
 core.barrier()
 shmem.aclshmem_free_tensor(half)
+refused(core.AclshmemInvalid, "negative bit", core.put, buffer, torch._neg_view(torch.ones(4)), after)
+refused(core.AclshmemInvalid, "a tensor of", buffer.tensor, (-1, -4), torch.int8)
+refused(core.AclshmemInvalid, "a tensor of", buffer.tensor, None, torch.int8)
+freed = core.buffer(64)
+kept = freed.tensor(64, torch.uint8)
+kept.fill_(9)
+core.free(freed)
+assert len(kept.tolist()) == 64
 core.finalize()
+assert len(kept.tolist()) == 64
 assert torch.equal(view, torch.full((16, 16), float(before))), "what a tensor has is kept"
 dist.destroy_process_group()
 """
