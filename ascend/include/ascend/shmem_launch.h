@@ -6,19 +6,26 @@
 #include <stdint.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "../shmemx.h"
 #include "../shmemx_interface.h"
 
 /* What ascend-launches makes of casts to __ubuf__ pointers: the address of an offset in the core's own memory; other
- * addresses stay as they are. */
+ * addresses stay as they are, and nullptr, which is not an offset, stays null. */
 template <typename Pointer, typename Value>
-Pointer shmemi_ub(Value value) {
+std::remove_cv_t<Pointer> shmemi_ub(Value value) {
   void* const address = (void*)(uintptr_t)value; /* numbers of any size, and pointers */
-  return static_cast<Pointer>((uintptr_t)value < SHMEMX_SCRATCH_SIZE ? shmemx_scratch(address) : address);
+  return static_cast<std::remove_cv_t<Pointer>>((uintptr_t)value < SHMEMX_SCRATCH_SIZE ? shmemx_scratch(address)
+                                                                                       : address);
+}
+template <typename Pointer>
+std::remove_cv_t<Pointer> shmemi_ub(std::nullptr_t /*value*/) {
+  return nullptr;
 }
 
 /* What the cores of a launch share; the last one to end deletes it. */
@@ -43,13 +50,13 @@ struct shmemi_launch_work {
 };
 
 /* Runs kernel(arguments...) on as many cores as there are blocks, in the order of the stream, and returns at once. The
- * arguments are copied. */
-template <typename Blocks, typename Stream, typename Kernel, typename... Arguments>
-void shmemx_ascend_launch(Blocks blocks, Stream stream, Kernel kernel, Arguments... arguments) {
+ * arguments are copied. The stream is not a parameter of the template, so that NULL and 0 convert. */
+template <typename Blocks, typename Kernel, typename... Arguments>
+void shmemx_ascend_launch(Blocks blocks, void* stream, Kernel kernel, Arguments... arguments) {
   using Work = shmemi_launch_work<Kernel, Arguments...>;
   const int cores = static_cast<int>(blocks);
   std::unique_ptr<Work> work(new Work{{cores}, kernel, std::tuple<Arguments...>(std::move(arguments)...)});
-  shmemx_launch_on_stream(cores, Work::run, work.release(), static_cast<shmemx_stream_t*>(static_cast<void*>(stream)));
+  shmemx_launch_on_stream(cores, Work::run, work.release(), static_cast<shmemx_stream_t*>(stream));
 }
 
 #endif

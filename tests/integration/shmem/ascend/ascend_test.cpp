@@ -111,8 +111,8 @@ std::string rewritten(const std::string& line, const std::string& cores = "1") {
 TEST(AscendLaunches, BecomeCalls) {
   const std::pair<const char*, const char*> lines[] = {
       {"n::k<int, 2><<<b, nullptr, s>>>(p, f(1, 2));",
-       "shmemx_ascend_launch(b, s, [](auto... asci_a) { n::k<int, 2>(asci_a...); }, p, f(1, 2));"},
-      {"k<<<1, 0>>>();", "shmemx_ascend_launch(1, nullptr, [](auto... asci_a) { k(asci_a...); });"},
+       "shmemx_ascend_launch(b, s, [=](auto... asci_a) { n::k<int, 2>(asci_a...); }, p, f(1, 2));"},
+      {"k<<<1, 0>>>();", "shmemx_ascend_launch(1, nullptr, [=](auto... asci_a) { k(asci_a...); });"},
       {"f(\"<<<\"); // k<<<1>>>(2)", "f(\"<<<\"); // k<<<1>>>(2)"},
       {"#define L(N) k_##N<<<1, 0, s>>>(x)", "{ k_##N(asci_a...); }, x)"},
       {"a = (__ubuf__ int*)(32) + i * 16;", "a = shmemi_ub<int*>((32)) + i * 16;"},
@@ -130,7 +130,70 @@ TEST(AscendLaunches, BecomeCalls) {
   EXPECT_THAT(rewritten("k<<<b + 1, 0, s>>>(x)", "2"), HasSubstr("shmemx_ascend_launch(2 * (b + 1), s,"));
 }
 
+TEST(AscendLaunches, BecomeCallsInAnyFormOfCxx) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"k<<<1 // blocks\n, 0, s /* the stream */>>>(p // pointer\n, 2 // last\n); __LINE__",
+       "launch(1, s, [=](auto... asci_a) { k(asci_a...); }\n, p // pointer\n, 2 // last\n); __LINE__"},
+      {"return ::k<<<1, 0, s>>>(p);", "return shmemx_ascend_launch(1, s, [=](auto... asci_a) { ::k(asci_a...); }, p);"},
+      {"T::template k<int><<<1, 0, s>>>(p);", "(1, s, [=](auto... asci_a) { T::template k<int>(asci_a...); }, p);"},
+      {"k<int, (3 > 2)><<<n < 4 ? n : 4, 0, s>>>(p);",
+       "launch(n < 4 ? n : 4, s, [=](auto... asci_a) { k<int, (3 > 2)>(asci_a...); }, p);"},
+      {"if (x) (k)<<<1, 0, s>>>(p);", "if (x) shmemx_ascend_launch(1, s, [=](auto... asci_a) { (k)(asci_a...); }, p);"},
+      {"x.t[1]<<<1, 0, s>>>(p);", "shmemx_ascend_launch(1, s, [=](auto... asci_a) { x.t[1](asci_a...); }, p);"},
+      {"k<<<1, nullptr, NULL>>>(NULL, {1, 2}, p, 0);",
+       "launch(1, NULL, [=](auto, auto, auto asci_2, auto) { k(NULL, {1, 2}, asci_2, 0); }, NULL, 0, p, 0);"},
+      {"r = R\"x(\" k<<<1>>>(2) (__ubuf__ int*)(3))x\";", "r = R\"x(\" k<<<1>>>(2) (__ubuf__ int*)(3))x\";"},
+      {"n = 1'000; k<<<1'0, 0, s>>>(p);", "n = 1'000; shmemx_ascend_launch(1'0, s, "},
+      {"f = operator<<<int>;", "f = operator<<<int>;"},
+  };
+  for (const auto& [line, expected] : lines) {
+    EXPECT_THAT(rewritten(line), HasSubstr(expected)) << line;
+  }
+}
+
+TEST(AscendLaunches, RewriteCastsOfAnyForm) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"(const __ubuf__ float*)(64)", "shmemi_ub<const float*>((64))"},
+      {"(volatile __ubuf__ int*)64", "shmemi_ub<volatile int*>(64)"},
+      {"(float __ubuf__ * const)(64)", "shmemi_ub<float * const>((64))"},
+      {"(__ubuf__ int* __restrict__)(o)", "shmemi_ub<int* __restrict__>((o))"},
+      {"(__ubuf__ int (*)[4])o", "shmemi_ub<int (*)[4]>(o)"},
+      {"*(__ubuf__ int*)*o = 1", "*shmemi_ub<int*>(*o) = 1"},
+      {"(__ubuf__ decltype(o)*)o", "shmemi_ub<decltype(o)*>(o)"},
+      {"reinterpret_cast <const __ubuf__ int*> (o)", "shmemi_ub <const int*> (o)"},
+      {"static_cast<__ubuf__ int*>((void*)o) + 1", "shmemi_ub<int*>(static_cast<int*>((void*)o)) + 1"},
+      {"(__ubuf__ float*)(uint64_t)o + 1", "shmemi_ub<float*>((uint64_t)o) + 1"},
+      {"(__ubuf__ float*)(uint64_t)-o - (__ubuf__ float*)(o) - 1",
+       "shmemi_ub<float*>((uint64_t)-o) - shmemi_ub<float*>((o)) - 1"},
+      {"(__ubuf__ int*)uint64_t{o}", "shmemi_ub<int*>(uint64_t{o})"},
+      {"(__ubuf__ int*)o++", "shmemi_ub<int*>(o++)"},
+      {"(__ubuf__ int*)1'024", "shmemi_ub<int*>(1'024)"},
+      {"i < 2 && (__ubuf__ int*)o < (__ubuf__ int*)64", "i < 2 && shmemi_ub<int*>(o) < shmemi_ub<int*>(64)"},
+      {"(__ubuf__\nint*)\n(o); __LINE__", "shmemi_ub<\nint*>(\n(o)); __LINE__"},
+      {"#define OWN (__ubuf__ int*)o\n(x);", "#define OWN shmemi_ub<int*>(o)\n(x);"},
+      {"(__ubuf__ int*)nullptr == nullptr", "(__ubuf__ int*)nullptr == nullptr"},
+      {"[](__ubuf__ float*) mutable {}", "[](__ubuf__ float*) mutable {}"},
+      {"void h(__ubuf__ int*) volatile, i(__ubuf__ int*) &;", "void h(__ubuf__ int*) volatile, i(__ubuf__ int*) &;"},
+  };
+  for (const auto& [line, expected] : lines) {
+    EXPECT_THAT(rewritten(line), HasSubstr(std::string("\n") + expected)) << line;
+  }
+}
+
+TEST(AscendLaunches, ReadAndNameAnyFile) {
+  const TempDir dir;
+  const std::string name = dir.file("caf\xe9 \"a\\b.asc");
+  std::ofstream(name) << "// caf\xe9\nk<<<1, 0, s>>>(x);\n";
+  const auto latin = run({ASCEND_LAUNCHES, name}, {}, Seconds{30});
+  EXPECT_THAT(latin.output, HasSubstr("\\\"a\\\\b.asc\"\n// caf\xe9\nshmemx_ascend_launch(1, s,"));
+  const auto missing = run({ASCEND_LAUNCHES, dir.file("none")}, {}, Seconds{30});
+  EXPECT_EQ(missing.exit.code, 1);
+  EXPECT_THAT(missing.output, AllOf(StartsWith("ascend-launches: "), EndsWith("none: No such file or directory\n")));
+  EXPECT_THAT(rewritten("k<<<1, 0, s>>>(x)", "0"), HasSubstr("-c 0: a block has at least one core"));
+}
+
 TEST(AscendLaunches, ThatCannotBeReadAreNamed) {
+  EXPECT_THAT(rewritten("k<<<1, 0,\n#ifdef A\ns\n#endif\n>>>(x);"), HasSubstr("a directive is inside of the launch"));
   EXPECT_THAT(rewritten("k<<<1, 0, s>>>(x;"), HasSubstr("k.asc:2: a bracket is not closed"));
   EXPECT_THAT(rewritten("k<<<1, 0, s"), HasSubstr("k.asc:2: there is no >>>( after it"));
   EXPECT_THAT(rewritten("k<<<1>>>(x);"), HasSubstr("k.asc:2: a launch has blocks, l2 and a stream"));
