@@ -94,6 +94,11 @@ TEST(AscendDemos, GiveTheRightBytesOnTwoNodes) {
   if (!has_network()) {
     GTEST_SKIP() << kNoNetwork;
   }
+  const TempDir folder;
+  run_clean(3, "off", on_nodes("% 2", {"ascend_cxx_pes", "allgather", folder.file("allgather")}),
+            {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
+  run_clean(4, "off", on_nodes("% 2", {"ascend_cxx_pes", "kv_shuffle", folder.file("kv_shuffle"), "5", "2", "8", "64"}),
+            {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=0"}, Seconds{100});
   for (const std::string demo : kDemos) {
     const TempDir dir;
     run_clean(3, "off", on_nodes("% 2", {"ascend_cxx_pes", "demo", demo, dir.file("uid")}),
