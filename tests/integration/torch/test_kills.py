@@ -34,8 +34,8 @@ def make_calls(rank, size, seed, count):
     choice = random.Random(seed)
     for i in range(count):
         elements = choice.choice([1, 300, 20_000, 500_000])
-        # Groups on several nodes have no symmetric memory.
-        allocate = choice.choice([torch.empty, torch.empty, shmem_torch.empty if NODES == 1 else torch.empty])
+        # The ranks of a node share symmetric memory, and all of them ask for it.
+        allocate = choice.choice([torch.empty, torch.empty, shmem_torch.empty])
         tensor = allocate(elements).fill_(rank)
         kind = choice.randrange(6)
         if kind == 0:
@@ -84,7 +84,9 @@ class Held:
     def more(self):
         """What has been added since, as text."""
         added = self.now()
-        for one in self.before:
+        # Once in a process that uses UCX: what a forked child gets in place of descriptors that are not for it.
+        kept = ["descriptor anon_inode:[eventfd]"] if NODES > 1 else []
+        for one in self.before + kept:
             with contextlib.suppress(ValueError):
                 added.remove(one)
         return sorted(added)
