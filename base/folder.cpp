@@ -34,7 +34,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 namespace {
 
-/// Nobody has this socket. One that is young may still be on its way to be listened at.
+/// True if no process has this socket any more. A young one may belong to a process that has not called listen yet.
 bool is_left_behind(const std::string& path) {
   constexpr std::time_t kYoung = 60;
   struct stat status {};

@@ -16,8 +16,8 @@ std::vector<std::string> names_in(const std::string& folder);
 /// user may write to it.
 Result<void> check_own_folder(const std::string& folder, const char* whose);
 
-/// The same for Unix sockets, whose paths must not be too long. Removes those with the prefix "shmem-" that nobody
-/// has, of processes that were killed.
+/// The same for a folder of Unix sockets, whose paths must be short enough. Removes sockets named "shmem-..." that
+/// processes left behind when they were killed.
 Result<void> prepare_for_sockets(const std::string& folder, const char* whose);
 
 }  // namespace base

@@ -42,7 +42,7 @@ class Listener {
     paused_until_.reset();
     return true;
   }
-  /// From now on nobody can connect. The path of a Unix socket is removed.
+  /// Closes the socket, so that no process can connect any more, and removes the path of a Unix socket.
   void close();
 
   /// Hands over what has connected, as take(socket, where from). An Error says why it pauses from now on.

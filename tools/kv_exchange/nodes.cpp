@@ -73,7 +73,7 @@ void add_socket(Exchanges& exchanges, const std::string& path) {
   ++exchanges[{user, name.substr(0, at), node}];
 }
 
-/// A member has the lock of its seat. What is left of one that was killed has nobody's.
+/// A member locks its seat. Nobody holds the lock of a member that was killed.
 bool is_locked(const std::filesystem::path& file) {
   const base::UniqueFd lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
