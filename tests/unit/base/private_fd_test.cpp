@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -42,6 +43,9 @@ constexpr int kSoon = 10000;
 class Child {
  public:
   Child() : pid_(::fork()) {
+    if (pid_ < 0) {
+      std::abort();  // kill(-1) would reach every process
+    }
     if (pid_ == 0) {
       for (;;) {
         ::pause();

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -43,6 +44,9 @@ bool soon(const std::function<bool()>& condition) {
 
 pid_t start(const std::function<void()>& body) {
   const pid_t child = ::fork();
+  if (child < 0) {
+    std::abort();  // kill(-1) would reach every process
+  }
   if (child == 0) {
     body();
     ::_exit(0);
