@@ -107,35 +107,29 @@ Result<Location> DeviceFinder::at(const std::string& path) const {
 }
 
 Result<Location> DeviceFinder::first() const {
-  std::string found;
-  for (const std::string& address : sysfs_.functions()) {
-    if (!is_gba(address)) {
-      continue;
-    }
-    // Prefer a function that can be opened.
-    if (sysfs_.driver(address) == "vfio-pci") {
-      return by_address(address);
-    }
-    if (found.empty()) {
-      found = address;
-    }
+  // Prefer a function that can be opened.
+  if (const auto bound = all(); !bound.empty()) {
+    return by_address(bound.front());
   }
-  return found.empty() ? no_such_path(dev_ + "/gba0", ENOENT) : by_address(found);
+  const auto functions = sysfs_.functions();
+  const auto found = std::ranges::find_if(functions, [this](const std::string& address) { return is_gba(address); });
+  return found == functions.end() ? no_such_path(dev_ + "/gba0", ENOENT) : by_address(*found);
 }
 
 std::vector<std::string> DeviceFinder::all() const {
-  std::vector<std::string> found;
-  for (const std::string& address : sysfs_.functions()) {
-    if (is_gba(address) && sysfs_.driver(address) == "vfio-pci") {
-      found.push_back(address);
-    }
-  }
+  auto found = sysfs_.functions_of("vfio-pci");
+  std::erase_if(found, [this](const std::string& address) { return !is_gba(address); });
   return found;
 }
 
+// Each PE of a job may ask this about hundreds of functions: most answers take one file.
 bool DeviceFinder::is_gba(const std::string& address) const {
+  const auto vendor = sysfs_.vendor(address);
+  if (std::ranges::none_of(ids_, [&](const PciId& id) { return id.vendor == vendor; })) {
+    return false;
+  }
   const auto id = sysfs_.id(address);
-  return id && std::find(ids_.begin(), ids_.end(), *id) != ids_.end();
+  return id && std::ranges::find(ids_, *id) != ids_.end();
 }
 
 Result<void> DeviceFinder::check(const std::string& address, const std::string& tried) const {

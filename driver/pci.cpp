@@ -134,13 +134,24 @@ std::vector<std::string> PciSysfs::functions() const {
   return names_in(root_ + "/bus/pci/devices");
 }
 
+std::vector<std::string> PciSysfs::functions_of(const std::string& driver) const {
+  std::vector<std::string> names = names_in(root_ + "/bus/pci/drivers/" + driver);
+  std::erase_if(names,
+                [](const std::string& name) { return name.find(':') == std::string::npos; });  // "bind", "module"
+  return names;
+}
+
 std::optional<PciId> PciSysfs::id(const std::string& address) const {
-  const auto vendor = id_in(function(address) + "/vendor");
+  const auto vendor = this->vendor(address);
   const auto device = id_in(function(address) + "/device");
   if (!vendor || !device) {
     return std::nullopt;
   }
   return PciId{.vendor = *vendor, .device = *device};
+}
+
+std::optional<std::uint16_t> PciSysfs::vendor(const std::string& address) const {
+  return id_in(function(address) + "/vendor");
 }
 
 std::string PciSysfs::driver(const std::string& address) const {

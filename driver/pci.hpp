@@ -67,7 +67,11 @@ class PciSysfs {
 
   /// Addresses of all functions, ascending.
   [[nodiscard]] std::vector<std::string> functions() const;
+  /// Addresses of those that `driver` has, ascending.
+  [[nodiscard]] std::vector<std::string> functions_of(const std::string& driver) const;
   [[nodiscard]] std::optional<PciId> id(const std::string& address) const;
+  /// The first half of id().
+  [[nodiscard]] std::optional<std::uint16_t> vendor(const std::string& address) const;
   [[nodiscard]] std::string driver(const std::string& address) const;
   /// Below 0: none in particular.
   [[nodiscard]] int numa_node(const std::string& address) const;

@@ -55,6 +55,7 @@ void FakeMachine::plug_in(const Function& function) const {
 void FakeMachine::bind(const std::string& address, const std::string& driver) const {
   folder("sys/bus/pci/drivers/" + driver);
   link(device_folder(address) + "/driver", "../../../../bus/pci/drivers/" + driver);
+  link("sys/bus/pci/drivers/" + driver + "/" + address, "../../../../" + device_folder(address).substr(4));
 }
 
 void FakeMachine::whole() const {

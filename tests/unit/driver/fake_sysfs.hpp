@@ -29,8 +29,10 @@ class FakeSysfs {
       link(folder / "iommu_group", root() / "kernel/iommu_groups" / group);
     }
     if (!driver.empty()) {
-      std::filesystem::create_directories(root() / "bus/pci/drivers" / driver);
-      link(folder / "driver", root() / "bus/pci/drivers" / driver);
+      const Path of_driver = root() / "bus/pci/drivers" / driver;
+      link(of_driver / address, folder);
+      std::ofstream(of_driver / "bind");
+      link(folder / "driver", of_driver);
     }
   }
 
