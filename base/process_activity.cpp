@@ -48,17 +48,22 @@ bool is_stopped_state(char state) {
 struct Threads {
   bool run = false;  // one of them
   std::uint64_t ran = 0;
+  std::uint64_t waited = 0;  // without the time that a thread waits now
 };
 
 void add_thread(const std::string& folder, Threads& all) {
   const std::string stat = beginning_of(folder + "/stat");
   const std::string_view state = behind_name(stat);
   all.run = all.run || (!state.empty() && state.front() == 'R');
-  // Nanoseconds on a processor, then others.
+  // Nanoseconds on a processor, nanoseconds that it waited for one, and others.
   const std::string times = beginning_of(folder + "/schedstat");
+  const char* const end = times.data() + times.size();
   std::uint64_t ran = 0;
-  std::from_chars(times.data(), times.data() + times.size(), ran);
+  std::uint64_t waited = 0;
+  const char* const behind = std::from_chars(times.data(), end, ran).ptr;
+  std::from_chars(std::min(behind + 1, end), end, waited);
   all.ran += ran;
+  all.waited += waited;
 }
 
 std::optional<Threads> threads_of(pid_t process) {
@@ -124,7 +129,18 @@ bool ProcessActivity::works() {
     return true;
   }
   const auto threads = threads_of(process_);
-  return !threads || std::exchange(ran_, threads->ran) != threads->ran || threads->run;
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds passed = now - std::exchange(looked_, now);
+  starved_ = false;
+  if (!threads) {
+    return true;
+  }
+  const bool ran = std::exchange(ran_, threads->ran) != threads->ran;
+  const std::uint64_t before = std::exchange(waited_, threads->waited);
+  // The first call has nothing to compare with.
+  const std::uint64_t waited = threads->waited > before ? threads->waited - before : 0;
+  starved_ = (threads->run && !ran) || waited > static_cast<std::uint64_t>(passed.count()) / 2;
+  return ran || threads->run;
 }
 
 }  // namespace base

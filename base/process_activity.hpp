@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 
 namespace base {
@@ -28,10 +29,16 @@ class ProcessActivity {
   /// True if one of its threads runs or waits for a processor, or if any has run since the last call; also if the
   /// process cannot be seen, since then nothing speaks against it.
   bool works();
+  /// At least half of the time between the last two calls of works(), its threads waited for a processor.
+  [[nodiscard]] bool starved() const { return starved_; }
 
  private:
-  const pid_t process_;
-  std::uint64_t ran_ = UINT64_MAX;  // what its threads had run, all together, at the last call
+  pid_t process_;
+  // At the last call: what its threads had run and waited for a processor, all together, in nanoseconds.
+  std::uint64_t ran_ = UINT64_MAX;
+  std::uint64_t waited_ = UINT64_MAX;
+  std::chrono::steady_clock::time_point looked_;
+  bool starved_ = false;
 };
 
 }  // namespace base

@@ -3,8 +3,10 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include "driver/wait.hpp"
 
@@ -83,6 +85,13 @@ Loss loss_of(std::errc failure) {
   return Loss::kGarbled;
 }
 
+/// The process that made the listening socket; 0 if that cannot be known.
+pid_t listener_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 /// Whether the kernel says who has sent what is received. The creator of the listening socket (SO_PEERCRED) may be a
 /// service manager, which sleeps while the server works.
 void ask_for_senders(int socket, bool wanted) {
@@ -121,7 +130,10 @@ Result<void> check_version(const std::string& peer, const Result<Reply>& reply) 
 }  // namespace
 
 VfioUserChannel::VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
-    : socket_(std::move(socket)), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
+    : socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      reply_timeout_(reply_timeout),
+      server_(listener_of(socket_.get())) {}
 
 void VfioUserChannel::shut_down(Loss why) {
   broken_.store(why, std::memory_order_relaxed);
@@ -156,10 +168,19 @@ Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span
 }
 
 /// A server that has a request and is neither running nor about to run will not answer it. The first look at it is
-/// compared with the one before this request, if there was any, so that it takes two to find a silent one.
-Result<void> VfioUserChannel::await_reply(Deadline deadline) {
+/// compared with the one before this request, if there was any, so that it takes two to find a silent one. Before
+/// VERSION has been answered, the process that listens may be a service manager, which sleeps while the server works.
+Result<void> VfioUserChannel::await_reply() {
+  const Deadline last = Deadline::after(std::max<std::chrono::nanoseconds>(reply_timeout_, kLongestReply));
+  Deadline deadline = Deadline::after(reply_timeout_);
+  auto looked = Clock::now();
   while (!await_input(socket_.get(), Deadline::after(deadline.left(kLongestIdle)))) {
-    if (deadline.passed() || !server_->works()) {
+    const bool works = server_.works() || !ready_;
+    const auto before = std::exchange(looked, Clock::now());
+    if (server_.starved()) {
+      deadline.extend(looked - before);
+    }
+    if (!works || deadline.passed() || last.passed()) {
       return fail(std::errc::timed_out, "no answer in time");
     }
   }
@@ -167,10 +188,10 @@ Result<void> VfioUserChannel::await_reply(Deadline deadline) {
 }
 
 Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size) {
-  const Deadline deadline = Deadline::after(reply_timeout_);
-  if (auto answered = ready_ ? await_reply(deadline) : Result<void>{}; !answered) {
+  if (auto answered = await_reply(); !answered) {
     return answered.error();
   }
+  const Deadline deadline = Deadline::after(reply_timeout_);  // for a message of which there is a part
   Reply reply;
   vfio_user_header header{};
   const auto head = std::as_writable_bytes(std::span(&header, 1));
@@ -245,7 +266,7 @@ Result<void> VfioUserChannel::negotiate() {
   auto good = check_version(peer_, reply);
   ready_ = good.has_value();
   if (ready_) {
-    server_.emplace(reply->sender);
+    server_ = base::ProcessActivity(reply->sender);
   }
   if (!good) {
     shut_down(Loss::kClosed);

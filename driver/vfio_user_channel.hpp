@@ -70,12 +70,13 @@ struct Reply {
 /// connection, breaks the protocol or does not answer in time *breaks* the channel: that and all later calls fail as
 /// calls on a device that was lost so. An error reply breaks nothing; its errno is the code of the error.
 ///
-/// In time: a server that has work to do may take as long as kReplyTimeout, since others may have the processors. One
-/// that does nothing for kLongestIdle, although a request waits for it, does not answer: it is stopped, frozen or
-/// stuck.
+/// In time: a server that has work to do may take as long as kReplyTimeout, in which the time that it waits for a
+/// processor does not count, and at most kLongestReply. One that does nothing for kLongestIdle, although a request
+/// waits for it, does not answer: it is stopped, frozen or stuck.
 class VfioUserChannel {
  public:
   static constexpr std::chrono::seconds kReplyTimeout{5};
+  static constexpr std::chrono::seconds kLongestReply{60};
   static constexpr std::chrono::milliseconds kLongestIdle{200};
 
   /// `peer` names the server in error texts.
@@ -104,7 +105,7 @@ class VfioUserChannel {
   Result<std::uint16_t> send(vfio_user_command command, std::span<const std::byte> payload, std::span<const int> fds,
                              std::uint32_t flags);
   Result<Reply> receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size);
-  Result<void> await_reply(Deadline deadline);
+  Result<void> await_reply();
   Result<Reply> exchange(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size,
                          std::span<const int> fds);
   Error break_with(const Error& cause, vfio_user_command command);
@@ -113,10 +114,10 @@ class VfioUserChannel {
   const std::string peer_;
   const std::chrono::nanoseconds reply_timeout_;
 
-  ForkMutex mutex_;                              // held from a request to its reply; guards what follows
-  std::optional<base::ProcessActivity> server_;  // that has answered VERSION
-  bool ready_ = false;                           // VERSION has been answered
-  std::uint16_t next_id_ = 0;                    // of the next message
+  ForkMutex mutex_;               // held from a request to its reply; guards what follows
+  base::ProcessActivity server_;  // the process that listens; then that which has answered VERSION
+  bool ready_ = false;            // VERSION has been answered
+  std::uint16_t next_id_ = 0;     // of the next message
 
   std::atomic<Loss> broken_{Loss::kNone};  // relaxed: nothing else is published by it
 };

@@ -32,6 +32,11 @@ class Deadline {
     }
     return std::clamp<std::chrono::nanoseconds>(end_ - Clock::now(), std::chrono::nanoseconds{0}, most);
   }
+  void extend(std::chrono::nanoseconds by) {
+    if (end_ != Clock::time_point::max()) {
+      end_ += by;
+    }
+  }
 
  private:
   explicit Deadline(Clock::time_point end) : end_(end) {}

@@ -9,11 +9,12 @@
  *    which device, with which result, and what to do. Besides the errnos listed, a call may return one of the operating
  *    system (-EMFILE, -ENOMEM). A NULL is -EINVAL unless it is documented as allowed.
  *  - No call hangs: a device that does not answer within 5 seconds is lost. One that is a process is lost after 0.4
- *    seconds if it does nothing meanwhile, because it is stopped, frozen or stuck and not just slow; that cannot be
- *    seen of one in another PID namespace. Memory stays mapped: no call crashes on a lost device, and it can be closed
- *    and reopened. If the kernel wants a device back, to unplug it or to take it from vfio-pci, the library leaves and
- *    frees its groups, which is an error release for the other members, and then releases the device: at once, or with
- *    GBA_STATUS=off, which leaves out the library's thread, in the next call that notices.
+ *    seconds if it does nothing meanwhile, because it is stopped, frozen or stuck and not just slow, and has up to a
+ *    minute if it waits for a processor for most of the time; neither can be seen of one in another PID namespace.
+ *    Memory stays mapped: no call crashes on a lost device, and it can be closed and reopened. If the kernel wants a
+ *    device back, to unplug it or to take it from vfio-pci, the library leaves and frees its groups, which is an error
+ *    release for the other members, and then releases the device: at once, or with GBA_STATUS=off, which leaves out the
+ *    library's thread, in the next call that notices.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
  *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
  *  - Rules cited as "uapi rule N" are in uapi/README.md.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -242,12 +243,41 @@ TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostBeforeTheTimeout) {
 }
 #endif
 
+void work_for(std::clock_t ms) {
+  const std::clock_t begin = std::clock();
+  while (std::clock() - begin < ms * CLOCKS_PER_SEC / 1000) {
+  }
+}
+
 void answer_after_a_while(const ServerEnd& end) {
   const Received request = end.receive();
-  const std::clock_t begin = std::clock();
-  while (std::clock() - begin < 4 * VfioUserChannel::kLongestIdle.count() * CLOCKS_PER_SEC / 1000) {
-  }
+  work_for(4 * VfioUserChannel::kLongestIdle.count());
   end.reply(request, wire_bytes(kInfo));
+}
+
+/// From now on this process gets a three hundredth of a processor, which a child of it uses.
+void starve() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+  if (::fork() == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (volatile bool runs = true; runs;) {
+    }
+  }
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+TEST(VfioUserChannel, ServerThatWaitsForAProcessorHasMoreTime) {
+  const ServerProcess server([](const ServerEnd& end) {
+    const Received request = end.receive();
+    starve();
+    work_for(10);
+    end.reply(request, wire_bytes(kInfo));
+  });
+  EXPECT_TRUE(ask(*server.channel(std::chrono::seconds{1})));
 }
 
 TEST(VfioUserChannel, BusyServerOfASleepingServiceManagerMayUseTheWholeTimeout) {
