@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many more PEs than processors: waiting PEs must yield the processor.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,7 +16,9 @@ void barriers(int pes, const char* gba, int rounds) {
   ASSERT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
   const bool by_device = std::string(gba) == "fake";
   EXPECT_GE(sum_of(job.output, by_device ? "by device" : "by software"),
-            static_cast<unsigned long long>(pes) * static_cast<unsigned long long>(rounds));
+            static_cast<unsigned long long>(pes) * static_cast<unsigned long long>(rounds))
+      << job.output.substr(std::min(job.output.size(), job.output.find("reason: ")), 1000) << '\n'
+      << job.output.substr(0, 4000);
 }
 
 Outcome whole_life(int pes, const char* gba) {
