@@ -72,18 +72,6 @@ std::string here_text() {
                      host != nullptr ? fmt::format("SHMEM_HOST_ID={}", host) : "no SHMEM_HOST_ID");
 }
 
-/// The Error of an exchange without members: it says in which place they were looked for.
-Error nobody(const Options& options) {
-  std::string text =
-      fmt::format("exchange {} has no members here ({}); members on one node see each other if these are the same",
-                  options.exchange, here_text());
-  if (!options.members.empty()) {
-    text += fmt::format(". None answers at {}", fmt::join(options.members, ", "));
-  }
-  return fail(std::errc::no_such_process,
-              fmt::format("{}. To start one: kv_exchange serve {}", text, options.exchange));
-}
-
 Error no_block(const Options& options, std::size_t members) {
   return fail(std::errc::no_such_file_or_directory,
               fmt::format("no block {}: {} of exchange {} {} it; kv_exchange list {} shows what there is",
@@ -94,10 +82,21 @@ Error no_block(const Options& options, std::size_t members) {
 /// The other members, at least one.
 Result<std::vector<shmemx_exchange_member_t>> others_in(Member& member, const Options& options) {
   auto others = member.others();
-  return others.empty() ? nobody(options) : Result<std::vector<shmemx_exchange_member_t>>(std::move(others));
+  return others.empty() ? no_members(options) : Result<std::vector<shmemx_exchange_member_t>>(std::move(others));
 }
 
 }  // namespace
+
+Error no_members(const Options& options) {
+  std::string text =
+      fmt::format("exchange {} has no members here ({}); members on one node see each other if these are the same",
+                  options.exchange, here_text());
+  if (!options.members.empty()) {
+    text += fmt::format(". None answers at {}", fmt::join(options.members, ", "));
+  }
+  return fail(std::errc::no_such_process,
+              fmt::format("{}. To start one: kv_exchange serve {}", text, options.exchange));
+}
 
 Result<Bytes> read_file(const std::string& path) {
   base::UniqueFd opened;
@@ -149,7 +148,7 @@ Result<void> put(const Options& options) {
   }
   const std::uint64_t digest = digest_of(*bytes);
   if (options.limit > 0 && member->others().empty()) {
-    std::fprintf(stderr, "kv_exchange: waiting for up to %g s: %s\n", options.limit, nobody(options).text.c_str());
+    std::fprintf(stderr, "kv_exchange: waiting for up to %g s: %s\n", options.limit, no_members(options).text.c_str());
   }
   const auto deadline = Clock::now() + std::chrono::duration<double>(options.limit);
   while (!member->has(options.key, digest)) {

@@ -26,6 +26,8 @@ Result<void> bench_nodes(const Options& options);
 std::string exchange_folder();
 Result<void> exchanges();
 Result<void> ping(const Options& options);
+/// The Error of an exchange without members: it says in which place they were looked for, and how to start one.
+Error no_members(const Options& options);
 
 /// Prints to standard output.
 template <typename... Values>

@@ -279,6 +279,10 @@ Result<void> exchanges() {
     say("{:>7} {:>10} {:<16} {}{}\n", members, user, node.empty() ? "-" : node, name,
         user == ::geteuid() ? "" : " (of another user)");
   }
+  if (found->empty()) {
+    std::fprintf(stderr, "kv_exchange: no exchange has members in this %s\n",
+                 folder.empty() ? "network namespace" : "folder");
+  }
   return {};
 }
 
@@ -291,9 +295,7 @@ Result<void> ping(const Options& options) {
   const double joined = since(begin);
   auto others = member->others();
   if (others.empty()) {
-    return fail(std::errc::no_such_process,
-                fmt::format("exchange {} has no other member{}; kv_exchange exchanges shows those of this node",
-                            options.exchange, options.members.empty() ? " on this node" : ""));
+    return no_members(options);
   }
   const auto remote = std::count_if(others.begin(), others.end(), is_remote);
   say("{}: {} on this node and {} on others have answered; joined in {:.2f} ms\n", options.exchange,

@@ -48,7 +48,7 @@ std::uint64_t failed(const shmemx_exchange_stats_t& stats) {
 
 class View {
  public:
-  explicit View(const std::string& exchange) : exchange_(exchange), live_(::isatty(STDOUT_FILENO) != 0) {
+  explicit View(const Options& options) : options_(options), live_(::isatty(STDOUT_FILENO) != 0) {
     const char* const no_colour = std::getenv("NO_COLOR");
     colours_ = live_ && (no_colour == nullptr || *no_colour == '\0');
     if (live_) {
@@ -70,7 +70,7 @@ class View {
     std::string text = live_ ? "\033[H\033[2J" : "";
     const auto remote =
         std::count_if(now.members.begin(), now.members.end(), [](const auto& member) { return !member.second.stats; });
-    text += fmt::format("{}: {} member{}{}, rates of {:.1f} s\n", exchange_, now.members.size(),
+    text += fmt::format("{}: {} member{}{}, rates of {:.1f} s\n", options_.exchange, now.members.size(),
                         now.members.size() == 1 ? "" : "s",
                         remote > 0 ? fmt::format(", {} of them on other nodes", remote) : "", seconds);
     text += coloured(
@@ -89,6 +89,10 @@ class View {
       text += seen.stats
                   ? rates(*past, *seen.stats, seconds)
                   : fmt::format("{:>10} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8}\n", "-", "-", "-", "-", "-", "-", "-");
+    }
+    if (now.members.empty() && (live_ || !explained_)) {
+      text += no_members(options_).text + "\n";
+      explained_ = true;
     }
     say("{}", text);
     std::fflush(stdout);
@@ -120,8 +124,9 @@ class View {
            (stats.unreachable > 0 ? coloured("31", silent) : silent) + "\n";
   }
 
-  const std::string exchange_;
+  const Options options_;
   const bool live_;
+  bool explained_ = false;
   bool colours_ = false;
 };
 
@@ -134,7 +139,7 @@ Result<void> top(const Options& options) {
     return member.error();
   }
   Look before = look_at(*member);
-  View view(options.exchange);
+  View view(options);
   for (std::uint64_t round = 0; options.rounds == 0 || round < options.rounds; ++round) {
     if (ends.ended(options.interval) || std::ferror(stdout) != 0) {
       break;
