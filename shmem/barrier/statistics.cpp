@@ -102,7 +102,8 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
       job_.trace->name_team(team_, size_);
     }
     traced_ = true;
-    job_.trace->add({team_, count, path.name(), arrived_, left, job_.nodes.world(map_.pe(last_member)), last - first});
+    job_.trace->add(
+        {team_, count - excluded_, path.name(), arrived_, left, job_.nodes.world(map_.pe(last_member)), last - first});
   }
 }
 

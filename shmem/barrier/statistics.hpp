@@ -77,6 +77,10 @@ class BarrierStatistics {
     }
   }
 
+  /// This many barriers, up to the last one, are not numbered in messages and traces: the program did not make them.
+  void exclude(std::uint64_t barriers) { excluded_ += barriers; }
+  [[nodiscard]] std::uint64_t excluded() const { return excluded_; }
+
   [[nodiscard]] std::uint64_t by(BarrierPath path) const { return by_path_[path.index()]; }
   [[nodiscard]] std::uint64_t by_device() const { return by(BarrierPath::device()); }
   [[nodiscard]] std::uint64_t by_software() const { return total() - by_device(); }
@@ -111,6 +115,7 @@ class BarrierStatistics {
   int size_;
   std::uint64_t mask_;  // barriers whose numbers are kEach / 2 in these bits are timed
   std::uint64_t arrived_ = 0;
+  std::uint64_t excluded_ = 0;
   bool traced_ = false;
   std::array<std::uint64_t, BarrierPath::kPaths> by_path_{};
   BarrierTimes times_;

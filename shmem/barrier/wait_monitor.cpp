@@ -178,7 +178,7 @@ std::string BarrierMonitor::subject() const {
   const std::string team = name_.team < kMaxTeams ? fmt::format("team {}", name_.team)
                                                   : fmt::format("active set {}", name_.team - kMaxTeams);
   return fmt::format("shmem: PE {}: {} {} of {} ({})", job().world_me(), name_.call ? "collective call" : "barrier",
-                     name_.count, team, name_.algorithm);
+                     name_.count - name_.excluded, team, name_.algorithm);
 }
 
 std::string BarrierMonitor::awaited() const {

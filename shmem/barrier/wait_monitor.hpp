@@ -106,6 +106,8 @@ struct BarrierName {
   /// Whether the barrier is split-phase. A member that makes it the other way would never complete it.
   std::optional<bool> split = {};
   bool call = false;
+  /// Barriers of `count` that messages do not number: BarrierStatistics::exclude().
+  std::uint64_t excluded = 0;
 };
 
 /// A wait in a barrier or collective call of a team. More errors: owner_dead if the process of a needed member is gone;

@@ -139,7 +139,7 @@ void GbaTeam::end_barrier(std::uint64_t k) {
   } else if (!is_opener()) {
     by_device_ = active_;  // a barrier in two phases: the opener reports it with the next one
   } else if (barrier_ && DeviceBarrier::is_check(k)) {
-    end_check_round(k);
+    end_check_round();
   }
 }
 
@@ -149,11 +149,11 @@ void GbaTeam::lose() {
   log_change(fmt::format("software barriers after {} through the device: {}", barrier_->served(), reason_));
 }
 
-void GbaTeam::end_check_round(std::uint64_t k) {
+void GbaTeam::end_check_round() {
   barrier_->conclude();
   if (barrier_->uses_device()) {
     begin();
-    log_change(fmt::format("barriers go through the device again, from barrier {} on", k + 1));
+    log_change("barriers go through the device again");
   }
 }
 

@@ -66,7 +66,7 @@ class GbaTeam {
   void report_to_sharers() const;
   void follow_opener();
   void end_barrier(std::uint64_t k);
-  void end_check_round(std::uint64_t k);
+  void end_check_round();
   void begin();
   void lose();
   void log_change(const std::string& text) const;

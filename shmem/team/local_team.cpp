@@ -51,7 +51,9 @@ Result<void> LocalTeam::end_gba_sync(std::errc error, const BarrierMonitor& moni
 }
 
 BarrierName LocalTeam::name_as_served(bool split) const {
-  return gba_.active() ? BarrierName{.count = count_, .team = slot_, .algorithm = "gba"} : name_in_software(split);
+  return gba_.active()
+             ? BarrierName{.count = count_, .team = slot_, .algorithm = "gba", .excluded = statistics_.excluded()}
+             : name_in_software(split);
 }
 
 Result<VoteResult> LocalTeam::vote(std::uint64_t /*digest*/, bool /*willing*/, std::uint64_t /*number*/) {

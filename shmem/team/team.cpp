@@ -43,7 +43,9 @@ Team::Team(const Job& job, const TeamPlan& plan)
       view_(job, map_, slot_),
       eager_(job, map_, view_, slot_, plan.count),
       count_(plan.count),
-      statistics_(job_, map_, view_, slot_, world_.size) {}
+      statistics_(job_, map_, view_, slot_, world_.size) {
+  statistics_.exclude(plan.count);  // of the slot's earlier teams
+}
 
 Result<void> Team::ready() const {
   if (failed_) {
@@ -55,7 +57,7 @@ Result<void> Team::ready() const {
   return fail(std::errc::device_or_resource_busy,
               fmt::format("shmem: PE {}: barrier {} of team {} is open (shmemx_barrier_arrive or _timed): end it with "
                           "shmemx_barrier_wait before another collective call on the team",
-                          job_.world_me(), count_, slot_));
+                          job_.world_me(), count_ - statistics_.excluded(), slot_));
 }
 
 Error Team::differing_calls(const TeamCall& mine, const std::string& calls) const {
@@ -150,6 +152,7 @@ Result<void> Team::try_software(int syncs) {
   for (int i = 0; ok && i < syncs; ++i) {
     ok = software_sync();
   }
+  statistics_.exclude(static_cast<std::uint64_t>(syncs) + 1);  // and the sync in which the members agreed on the trial
   return ok;
 }
 
@@ -164,7 +167,8 @@ BarrierName Team::name_in_software(bool split) const {
   return {.count = count_,
           .team = slot_,
           .algorithm = name_of(split ? Algorithm::kCentralCounter : software_.algorithm),
-          .split = alike ? std::optional<bool>() : split};
+          .split = alike ? std::optional<bool>() : split,
+          .excluded = statistics_.excluded()};
 }
 
 [[gnu::always_inline]] inline bool Team::make_software_sync() {
@@ -278,7 +282,9 @@ Result<void> Team::sync_on(ThreadCore& core) {
   if (core.index() == 0) {
     core_outcome_ = sync_by_core_zero();
   }
-  BarrierMonitor monitor(job_, map_, view_, {.count = count_, .team = slot_, .algorithm = algorithm()});
+  BarrierMonitor monitor(
+      job_, map_, view_,
+      {.count = count_, .team = slot_, .algorithm = algorithm(), .excluded = statistics_.excluded()});
   monitor.leave_warning();  // core 0 warns, in sync_by_core_zero()
   WatchedCore watched(core, monitor);
   if (const std::errc error = watched.sync(); error != std::errc{}) {

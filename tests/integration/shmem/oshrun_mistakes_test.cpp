@@ -52,6 +52,12 @@ TEST(OnePesMistake, IsToldOnce) {
   }
 }
 
+// Barriers by which few PEs find the fastest algorithm at start are not the program's.
+TEST(OnePesMistake, NumbersTheBarriersOfTheProgram) {
+  const auto job = mistake("address", 2);
+  EXPECT_THAT(job.output, ContainsRegex("\noshrun: 1 other PE waited in barrier [1-9] of team 0\n$"));
+}
+
 TEST(OnePesMistake, NamesTheSignalAndTheLine) {
   for (const auto& [kind, signal, text] :
        {std::tuple{"segv", SIGSEGV, "killed by signal 11 \\(Segmentation fault\\) at address 0x8\n"},
