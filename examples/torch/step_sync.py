@@ -16,6 +16,10 @@ from launch import start
 
 STEPS = 200
 
+# One tensor that outlives the groups. A thread of gloo that drops the last reference to a tensor takes Python's lock, with
+# which PyTorch 2.6 waits for that thread when the group ends: both would wait for ever.
+AGREED = torch.zeros(2, dtype=torch.int64)
+
 
 def tokens_of(step, rank):
     """Of the batch of this rank; in every fifth step none has work."""
@@ -27,12 +31,12 @@ def synchronise(rank, size, group):
     times = []
     for step in range(STEPS):
         mine = tokens_of(step, rank)
-        agreed = torch.tensor([mine, int(mine > 0)])
+        AGREED[0], AGREED[1] = mine, mine > 0
         begin = time.perf_counter()
-        dist.all_reduce(agreed, dist.ReduceOp.MAX, group=group)
+        dist.all_reduce(AGREED, dist.ReduceOp.MAX, group=group)
         times.append((time.perf_counter() - begin) * 1e6)
         most = max(tokens_of(step, other) for other in range(size))
-        assert agreed.tolist() == [most, int(most > 0)], f"step {step}: {agreed.tolist()}"
+        assert AGREED.tolist() == [most, int(most > 0)], f"step {step}: {AGREED.tolist()}"
     return times
 
 
