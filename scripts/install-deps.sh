@@ -39,8 +39,7 @@ packages_of() {
     demo) echo libpmix-dev openmpi-bin ;;
     test)
       echo ccache clang debootstrap dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev \
-        "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 python3-pip "$(packages_of wheel)" python3-venv spin \
-        valgrind
+        "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 python3-pip "$(packages_of wheel)" spin valgrind
       ;;
     soak)
       echo automake flex libtool munge rpm slurm-client slurmctld slurmd slurm-wlm-basic-plugins
@@ -48,7 +47,7 @@ packages_of() {
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo binutils dpkg-dev file rpm ;;
-    wheel) echo python3-setuptools python3-wheel ;;
+    wheel) echo python3-setuptools python3-venv python3-wheel ;;
     torch) echo "$(packages_of build) $(packages_of options) $(packages_of demo)" libtorch-dev python3-torch ;;
   esac
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A new user's first hour in a bare Debian: the demo, then the command lines of README's doors, as they stand there: as root,
-# and those that install nothing also as a user. Skipped (77) without root, debootstrap or a Debian mirror.
+# A new user's first hour in a bare Debian: the demo, then the command lines of README's doors and those of docs/python.md
+# that need PyTorch, as they stand there: as root, and those that install nothing also as a user. Skipped (77) without root, debootstrap or a Debian mirror.
 set -euo pipefail
 # shellcheck source=tests/packages/root.sh
 source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
@@ -55,8 +55,27 @@ for door in "${doors[@]}"; do
   door="$(grep -v -e install-deps.sh -e '^cmake -B' <<<"$door")"
   check "README, as a user: $door" as guest "$exports$door"
 done
-mapfile -t lines < <(sed -n 's/^\$ \(\/usr\/bin\/python3 examples\/torch\/\)/\1/p' "$source/docs/python.md")
-[[ ${#lines[@]} -ge 4 ]]
-for line in "${lines[@]}"; do
+# python_lines FIRST: the lines of the block of docs/python.md whose first one begins with this text.
+python_lines() {
+  awk -v first="\$ $1" '/^```/ { inside = 0 } index($0, first) == 1 { inside = 1 } inside && /^\$ / { print substr($0, 3) }' "$source/docs/python.md"
+}
+
+mapfile -t lines < <(python_lines scripts/install-deps.sh)
+[[ ${#lines[@]} -ge 6 ]]
+for line in "${lines[@]:2}"; do
   check "docs/python.md, as a user: $line" as guest "$exports$line"
+done
+mapfile -t lines < <(python_lines scripts/wheel.sh)
+[[ ${#lines[@]} -ge 5 ]]
+check "docs/python.md, as root: ${lines[0]}" as root "${lines[0]}"
+inside chown -R guest /src
+for line in "${lines[@]:1}"; do
+  check "docs/python.md, as a user: $line" as guest "$line"
+done
+# A program that asks for gloo. PyTorch 1.13 has no torchrun that works (docs/python.md), and loads no backend by itself.
+mapfile -t lines < <(python_lines "python3 -m shmem_torch" | sed 's/train.py/examples\/torch\/ddp.py 4 gloo/')
+[[ ${#lines[@]} -ge 3 ]]
+[[ "$suite" != bookworm ]] || lines=("${lines[0]}")
+for line in "${lines[@]}"; do
+  check "docs/python.md, as a user: $line" as guest "$exports${line/SHMEM_TORCH_GLOO=1 python3/SHMEM_TORCH_GLOO=1 venv/bin/python}"
 done

@@ -67,6 +67,15 @@ documented() {
   }
 }
 
+# two_nodes DOCUMENT TEXT SED_SCRIPT: the lines of the block with TEXT, those of kiwi in the background, then those of lemon,
+# whose status counts.
+two_nodes() {
+  local lines
+  lines="$(block "$1" "$2" | sed -e "$3")"
+  printf '{ export SHMEM_HOST_ID=kiwi\n%s\nwait; } &\nsleep 4\nexport SHMEM_HOST_ID=lemon\n%s\n' \
+    "$(sed -n 's/^kiwi\$ *//p' <<<"$lines")" "$(sed -n 's/^lemon\$ *//p' <<<"$lines")"
+}
+
 # The first block of code of a document that has a line of this text.
 block() {
   awk -v text="$2" '/^```/ { if (inside && found) exit; inside = !inside; found = 0; kept = ""; next }
@@ -113,6 +122,10 @@ use_programs() {
   try "make -C examples OUT=/tmp"
   each_line "$(documented docs/examples.md '^oshrun')" "s/ \\.\\// \\/tmp\\//;$built"
   each_line "$(documented docs/from-openshmem.md '^(SHMEM_[^ ]+ )?oshrun -n')" "$built"
+  each_line "$(documented docs/from-openshmem.md '^(mpirun|shmem_info)')" "$built"
+  mapfile -t lines < <(documented docs/examples.md '^gba-fake-device|^lossless_barrier')
+  print "lossless_barrier: correct" "PATH=\$PWD/build/bin:\$PWD/build/examples:\$PATH; ${lines[0]} sleep 1; ${lines[1]}; \
+status=\$?; kill \$!; exit \$status"
   block docs/from-ascend.md "aclshmemx_init_attr_t attr" >"$root/src/ring.cpp"
   mapfile -t lines < <(documented docs/from-ascend.md 'ring.cpp|/ring ' | sed "$built")
   print "PE 2: error 0" "${lines[0]} && ${lines[1]}"
@@ -138,19 +151,40 @@ launch() {
   printf '#!/bin/sh\nSHMEM_HOST_ID=$1 exec sh -c "$2"\n' >"$root/src/fake_rsh"
   chmod +x "$root/src/fake_rsh"
   printf 'kiwi slots=4\nlemon:4\n' >"$root/src/hosts"
-  each_line "$(documented docs/launching.md '^(SHMEM_INFO=1 )?build/bin/oshrun' | grep -v -e ./root -e 'ssh -p')" 's/^/SHMEM_RSH=.\/fake_rsh /'
+  try "cp hello root && cp hello worker"
+  each_line "$(documented docs/launching.md '^(SHMEM_INFO=1 )?build/bin/oshrun')" \
+    's/"ssh -p 2222"/.\/fake_rsh/;s/^/SHMEM_RSH=.\/fake_rsh /'
   print "PE 3 has 2" "SHMEM_RSH=./fake_rsh build/bin/oshrun -H kiwi:2,lemon:2 ./hello"
   print "PE 7 has 6" "SHMEM_RSH=./fake_rsh build/bin/oshrun --hostfile hosts ./hello"
   refuse "SHMEM_NETWORK_REQUIRE=rdma" "SHMEM_NETWORK_REQUIRE=rdma build/bin/oshrun --rsh ./fake_rsh -H kiwi,lemon ./hello"
-  each_line "$(documented docs/nodes.md '^oshrun .*SHMEM_HOST_ID')" 's/^/build\/bin\//'
+  each_line "$(documented docs/nodes.md '^oshrun')" 's/^/SHMEM_RSH=.\/fake_rsh build\/bin\//'
   head -c 16 /dev/urandom | base64 >"$root/src/secret"
   local lines
   mapfile -t lines < <(documented docs/launching.md 'SHMEM_UID_(SESSION_ID=127|RANK=0)' | sed "s/:4711/:$port/")
   print "PE 1 has 0" "${lines[0]} && { ${lines[1]}; wait; }"
+  print "PE 1 has 0" "$(two_nodes docs/nodes.md 'export SHMEM_BOOTSTRAP' "s/10.0.0.1:7000/127.0.0.1:$((port + 2))/")"
   try "apt-get -q -y install --no-install-recommends mpich"
   mapfile -t lines < <(documented docs/launching.md '10.0.0.1:7000|PMI_RANK' | sed "s/10.0.0.1:7000/127.0.0.1:$((port + 1))/;s/^mpiexec/mpiexec.mpich/")
   print "PE 3 has 2" "${lines[0]} && ${lines[1]}"
   print "PE 3 has 2" "mpirun.openmpi -np 4 ./hello"
+  cat >"$root/src/both.c" <<'TEXT'
+#include <mpi.h>
+#include <shmem.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  shmem_init();
+  int rank, value = shmem_my_pe(), sum;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  printf("PE %d is rank %d of %d: sum %d\n", shmem_my_pe(), rank, shmem_n_pes(), sum);
+  shmem_finalize();
+  return MPI_Finalize();
+}
+TEXT
+  # shellcheck disable=SC2016 # expanded in the root
+  try 'mpicc.mpich both.c -o both $(PKG_CONFIG_PATH=build/lib/pkgconfig pkg-config --cflags --libs shmem) -Wl,-rpath,$PWD/build/lib'
+  print "PE 3 is rank 3 of 4: sum 6" "$(documented docs/launching.md 'mpiexec.mpich .*both')"
 }
 
 use_python() {
@@ -172,6 +206,11 @@ use_python() {
   local lines
   mapfile -t lines < <(documented docs/kv_exchange.md '^kv_exchange serve demo --metrics|^curl ')
   print "pulled_bytes_total" "{ build/bin/${lines[0]} }; sleep 2; ${lines[1]}; status=\$?; kill \$!; exit \$status"
+  mapfile -t lines < <(documented docs/kv_exchange.md '^SHMEM_EXCHANGE_DIR')
+  print " demo$" "mkdir -m 700 -p /run/kv && { SHMEM_EXCHANGE_DIR=/run/kv timeout 20 build/bin/kv_exchange serve demo & } && sleep 2 && \
+${lines[0]/kv_exchange/build\/bin\/kv_exchange}"
+  print "^hello$" "PATH=\$PWD/build/bin:\$PATH; $(two_nodes docs/kv_exchange.md 'kv_exchange serve demo --listen' \
+    "s/kiwi:4711/127.0.0.1:$((20000 + $$ % 10000 + 3))/;s/kv_exchange serve .* &/timeout 20 & sleep 2; echo hello | kv_exchange put demo greeting/")"
   # Among others: an engine whose worker is killed gets a ConnectionError, and starts a new job.
   try "$with_module GBA_BIN=\$PWD/build/bin python3 tests/integration/python/test_jobs.py"
 }
@@ -214,6 +253,9 @@ use_device() {
   print "condition ok" "$gba monitor --count 1 $named"
   each_line "$(documented docs/bring-up.md '^build/bin/gba (groups|monitor|bench|regs)')" \
     "s|vfio-user:/tmp/gba.sock|$named|;s|^|GBA_DEVICE=$named |"
+  local faulty
+  faulty="$(documented docs/bring-up.md 'gba-fake-device.* --fault')"
+  print "faulty.sock: ok" "{ ${faulty/gba.sock/faulty.sock} & } ; sleep 1; $gba check vfio-user:/tmp/faulty.sock; status=\$?; kill \$!; exit \$status"
   try "$gba groups $named"
   try "GBA_DEVICE=$named $gba groups"
   print "==== versions" "$gba report $named"
@@ -229,7 +271,7 @@ use_device() {
 
 use_as_administrator() {
   role "an administrator of a cluster"
-  local prefix=/opt/shmem
+  local prefix=/opt/shmem lines
   try "cmake --install build --prefix $prefix --strip"
   print "has" "$prefix/bin/oshcc -o /tmp/hello hello.c && $prefix/bin/oshrun -n 2 /tmp/hello"
   printf 'SHMEM_BARRIER_TIMEOUT = 600  # all jobs\n' >"$root/etc/libshmem.conf"
@@ -243,8 +285,13 @@ use_as_administrator() {
   try "apt-get -q -y install --no-install-recommends environment-modules man-db"
   print "PE 1 has 0" ". /etc/profile.d/modules.sh && module use $prefix/share/modulefiles && module load libshmem && \
 oshcc -o /tmp/hello hello.c && oshrun -n 2 /tmp/hello && python3 -c 'import shmem_kv'"
+  block docs/from-ascend.md "#include <kernel_operator.h>" | sed '1i #include <shmem.h>
+s/^\.\.\.$/int main() { shmem_init(); void* all = shmem_calloc(shmem_n_pes(), 4);/;$a shmem_finalize(); }' >"$root/src/kernel.cpp"
+  mapfile -t lines < <(documented docs/from-ascend.md 'kernel.cpp|kernel_cpu.cpp' | sed "s|/usr/share|$prefix/share|;s|oshc|$prefix/bin/oshc|g")
+  try "${lines[0]} && ${lines[1]} -o kernel && $prefix/bin/oshrun -n 3 ./kernel"
   # The wrappers, C11, pshmem, kernels, MPI programs, pkg-config and CMake.
   try "PATH=$prefix/bin:\$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix bash tests/packages/use_shmem.sh /tmp/use_shmem"
+  each_line "$(documented docs/bring-up.md '^man ')" 's/$/ | cat/'
   each_page "$prefix/share/man" oshrun shmem_info gba gba-fake-device kv_shuffle gba_open shmem_put
   local program
   for program in oshrun gba kv_shuffle; do
