@@ -297,6 +297,8 @@ s/^\.\.\.$/int main() { shmem_init(); void* all = shmem_calloc(shmem_n_pes(), 4)
   for program in oshrun gba kv_shuffle; do
     try "bash -c '. $prefix/share/bash-completion/completions/$program && complete -p $program'"
   done
+  try "mkdir -p /etc/systemd/system /etc/tmpfiles.d"
+  each_line "$(sed -n 's/^# \(groupadd\|cp\) /\1 /p' "$source/docs/deployment.md")"
   try "sh packaging/slurm/prolog.sh"
   try "cmake --build build --target uninstall"
   refuse "No such file" "ls -d $prefix"
