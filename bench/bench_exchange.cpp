@@ -2,6 +2,7 @@
 // Pulls of an exchange (kv_exchange bench), compared with memcpy, with UCX's put on this machine if it is installed,
 // and with figures that others have published for blocks of these sizes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/discovery.hpp"
 
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/pci.hpp"
 
+#include <fmt/ranges.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>

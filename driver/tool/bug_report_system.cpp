@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of gba report that the kernel tells.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/klog.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>

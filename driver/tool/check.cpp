@@ -2,6 +2,7 @@
 // gba check: can the device be opened, and if not, what fixes it.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/resource.h>

@@ -2,6 +2,7 @@
 #include "driver/tool/group_view.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <iterator>

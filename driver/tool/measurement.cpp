@@ -2,6 +2,7 @@
 #include "driver/tool/measurement.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>

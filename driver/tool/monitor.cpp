@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba monitor: the groups and counters of a device as they change. A live screen on a terminal, lines elsewhere.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 

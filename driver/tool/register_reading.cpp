@@ -2,6 +2,7 @@
 #include "driver/tool/register_reading.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -9,7 +9,7 @@ namespace shmem_kv {
 std::shared_ptr<Buffers> Buffers::of_objects(const py::sequence& objects, bool writable) {
   auto made = std::make_shared<Buffers>();
   made->held_.reserve(objects.size());
-  for (const py::handle object : objects) {
+  for (py::handle object : objects) {
     Py_buffer buffer{};
     if (PyObject_GetBuffer(object.ptr(), &buffer, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
       throw py::error_already_set();

@@ -15,7 +15,7 @@ namespace shmem_kv {
 Keys keys_of(const py::tuple& given) {
   Keys keys;
   keys.reserve(given.size());
-  for (const py::handle key : given) {
+  for (py::handle key : given) {
     char* data = nullptr;
     py::ssize_t bytes = 0;
     if (PyBytes_AsStringAndSize(key.ptr(), &data, &bytes) != 0) {

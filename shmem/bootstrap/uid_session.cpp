@@ -2,6 +2,7 @@
 #include "shmem/bootstrap/uid_session.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <unistd.h>
 

@@ -94,7 +94,10 @@ std::vector<ConfigFile> config_files(const Environment& environment, bool more_r
   }
   if (const auto named = environment(kConfigFileVariable)) {
     // An empty name is refused as a value.
-    return *named == "none" || named->empty() ? std::vector<ConfigFile>() : std::vector<ConfigFile>{{*named, true}};
+    if (*named == "none" || named->empty()) {
+      return {};
+    }
+    return {{*named, true}};
   }
   std::vector<ConfigFile> files{{kSystemConfigFile}};
   if (std::string path = user_file(environment); !path.empty()) {

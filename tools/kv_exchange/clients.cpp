@@ -2,6 +2,7 @@
 // put, get, list, stats: commands that join the exchange for a moment.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
