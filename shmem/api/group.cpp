@@ -281,6 +281,16 @@ int shmemx_group_check(shmemx_group_t* group, int rank) noexcept try {
 }
 SHMEM_GROUP_CATCH
 
+int shmemx_group_abort(shmemx_group_t* group, const char* reason) noexcept try {
+  constexpr const char* kCall = "shmemx_group_abort";
+  if (auto ok = check(kCall, "group", group); !ok) {
+    return api::code_of(ok);
+  }
+  group->group->abort(reason != nullptr ? reason : "no reason is given");
+  return 0;
+}
+SHMEM_GROUP_CATCH
+
 int shmemx_group_missing(shmemx_group_t* group, char* text, size_t size) noexcept try {
   constexpr const char* kCall = "shmemx_group_missing";
   if (auto ok = check(kCall, "group", group); !ok) {

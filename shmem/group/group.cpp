@@ -237,6 +237,16 @@ Result<void> Group::check(int rank) {
                    job_->world_me(), describe_pe(*job_, *place))});
 }
 
+void Group::abort(const std::string& reason) {
+  const std::string text = fmt::format("PE {} has aborted it: {}", job_->world_me(), reason);
+  lose({std::errc::operation_canceled, text});
+  if (between_) {
+    between_->mail.fail_all(std::make_shared<const Error>(
+        fail(std::errc::operation_canceled,
+             fmt::format("shmem: PE {}: a message was given up: {}", job_->world_me(), text))));
+  }
+}
+
 std::string Group::missing() {
   const std::uint64_t mine = begun(job_->me).load(std::memory_order_relaxed);
   std::string text;

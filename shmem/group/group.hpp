@@ -50,6 +50,9 @@ class Group {
   [[nodiscard]] std::optional<int> place_of(int rank) const;
   /// Not collective, any thread: an Error if the group has failed, or that member's process has ended.
   [[nodiscard]] Result<void> check(int rank);
+  /// Not collective, any thread: all calls and messages of all members fail, those that run at once. The first member
+  /// that gives the group up has its reason told.
+  void abort(const std::string& reason);
   /// Not collective, any thread: the members that have not begun the collective call that this one is in, as text.
   /// On several nodes: those of this node.
   [[nodiscard]] std::string missing();

@@ -358,6 +358,17 @@ void NetworkMail::serve() {
   }
 }
 
+void NetworkMail::fail_all(const ErrorPointer& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!stopped_) {
+      end_all(why);
+    }
+  }
+  posted_.notify_all();
+  announce();
+}
+
 void NetworkMail::stop(const ErrorPointer& why) {
   std::optional<base::HelperThread> thread;
   {

@@ -29,7 +29,9 @@ class NetworkMail {
   void post(const MessagePointer& message);
   /// Until it is over. Returns its Error.
   Result<void> wait(const MessagePointer& message);
-  /// Messages that are not over fail, as do all later ones. Waits a moment for answers that have not left. From then on
+  /// Messages that are not over fail, as do all later ones. Any thread.
+  void fail_all(const ErrorPointer& why);
+  /// The same. Waits a moment for answers that have not left. From then on
   /// this does not use the network.
   void stop(const ErrorPointer& why);
 

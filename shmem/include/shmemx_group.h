@@ -132,6 +132,12 @@ SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOE
  * thread. 0: that member is there; -EOWNERDEAD it has ended, or has left the group; -ECANCELED the group has failed. */
 SHMEM_API int shmemx_group_check(shmemx_group_t* group, int rank) SHMEM_NOEXCEPT;
 
+/* Ends the calls and messages of all members that run, within milliseconds, and refuses later ones: they fail with
+ * -ECANCELED and a text that names this member and its reason (NULL: none is given); on other nodes with -ECONNRESET,
+ * which also ends calls there that wait. Not collective, any thread; it does not wait for the others. The group must
+ * still be destroyed. */
+SHMEM_API int shmemx_group_abort(shmemx_group_t* group, const char* reason) SHMEM_NOEXCEPT;
+
 /* For a program that waits for a collective call of another thread, and gives up: which ranks have not begun that call,
  * as "rank 1 (pid 71 on kiwi), rank 3 (...)", cut to `size` bytes with the zero that ends it; "": all have, or no call
  * runs. On several nodes it names those of this node; if they all have, "ranks on other nodes, if any". Not collective,

@@ -50,6 +50,7 @@ std::map<std::string, int> outcomes(const Handles& has) {
   got["shmemx_group_run_signed"] = shmemx_group_run_signed(has.group, &call, 1);
   got["shmemx_group_allocate"] = shmemx_group_allocate(has.group, 64, 0, &memory);
   got["shmemx_group_check"] = shmemx_group_check(has.group, 0);
+  got["shmemx_group_abort"] = shmemx_group_abort(has.group, "forked");
   got["shmemx_group_missing"] = shmemx_group_missing(has.group, text.data(), text.size());
   got["shmemx_group_statistics"] = shmemx_group_statistics(has.group, &statistics);
   got["shmemx_group_send"] = shmemx_group_send(has.group, place, 8, 1, 3, 0, nullptr, nullptr, &message);
