@@ -26,7 +26,7 @@ def register_torch_backend() -> None:
     """Makes the backend "shmem" known to torch.distributed; its first group imports shmem_torch.
 
     Imports shmem_torch if that shall take the place of gloo. PyTorch 2.5 and later call it at the end of "import torch",
-    and fail if it does.
+    and fail if it does; PyTorch 2.14 also calls it when a program asks for the backend.
     """
     import torch.distributed as dist
 
@@ -40,4 +40,4 @@ def register_torch_backend() -> None:
 
         return shmem_torch._create(*arguments)
 
-    dist.Backend.register_backend("shmem", create, devices=["cpu"])
+    dist.Backend.register_backend("shmem", create, extended_api=True, devices=["cpu"])

@@ -17,8 +17,8 @@ Calls on tensors of :func:`empty` copy nothing: each rank reads those of the oth
 
 If SHMEM_TORCH_GLOO is 1, shmem also makes the groups of CPU tensors that the program asks gloo for.
 
-With PyTorch 2.6 importing it also gives ``torch.distributed._symmetric_memory`` memory for CPU tensors, for process groups of
-any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says so.
+With PyTorch 2.6 and 2.14 importing it also gives ``torch.distributed._symmetric_memory`` memory for CPU tensors, for process
+groups of any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ import torch.distributed as _dist
 
 from . import _C, _gloo
 
-__all__ = ["HAS_SYMMETRIC_MEMORY", "Statistics", "__version__", "empty", "monitored_barrier", "statistics"]
+__all__ = ["HAS_SYMMETRIC_MEMORY", "Statistics", "__version__", "abort", "empty", "monitored_barrier", "register", "statistics"]
 
 
 class Statistics(_NamedTuple):
@@ -108,6 +108,14 @@ def monitored_barrier(group: _dist.ProcessGroup | None = None, timeout: _timedel
     _C.monitored_barrier(_backend_of(group), timeout if timeout is not None else _timedelta(milliseconds=-1))
 
 
+def abort(group: _dist.ProcessGroup | None = None) -> None:
+    """Ends the calls of all ranks of a group, those that wait at once: they raise, and so do later ones.
+
+    Not collective: any thread of one rank may call it. What ``group.abort()`` is in newer versions of PyTorch.
+    """
+    _C.abort(_backend_of(group))
+
+
 def _backend_of(group: _dist.ProcessGroup | None) -> _dist.ProcessGroup:
     group = group if group is not None else _dist.distributed_c10d._get_default_group()
     if hasattr(group, "_get_backend"):  # PyTorch 2
@@ -115,13 +123,28 @@ def _backend_of(group: _dist.ProcessGroup | None) -> _dist.ProcessGroup:
     return group
 
 
-def _create(store: _dist.Store, rank: int, size: int, timeout: _timedelta) -> _dist.ProcessGroup:
-    return _C.create(store, rank, size, timeout)
+def _create(options: object, *rest: object) -> _dist.ProcessGroup:
+    """What torch calls for each group: PyTorch 2 with its options and the program's, PyTorch 1 with a store and so on."""
+    if not hasattr(options, "group_rank"):
+        return _C.create(options, *rest)
+    return _C.create(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        options.group_id,
+        list(options.global_ranks_in_group),
+        getattr(options, "enable_reconfigure", False),
+    )
+
+
+def register() -> None:
+    """Called by PyTorch 2.14 when a program asks for the backend "shmem": importing this module has registered it."""
 
 
 if not hasattr(_dist.Backend, "SHMEM"):
     try:
-        _dist.Backend.register_backend("shmem", _create, devices=["cpu"])
+        _dist.Backend.register_backend("shmem", _create, extended_api=True, devices=["cpu"])
     except TypeError:  # PyTorch 1
         _dist.Backend.register_backend("shmem", _create)
 

@@ -90,6 +90,28 @@ GroupHandle::~GroupHandle() {
   shmemx_group_destroy(group_);
 }
 
+int GroupHandle::run(const shmemx_group_call_t& call, std::uint32_t signature) const {
+  const int error = shmemx_group_run_signed(group_, &call, signature);
+  note(error);
+  if (error == -ENOMEM) {
+    int none = 0;
+    failure_.compare_exchange_strong(none, error, std::memory_order_relaxed);
+  }
+  return error;
+}
+
+void GroupHandle::abort(const std::string& reason) const {
+  shmemx_group_abort(group_, reason.c_str());
+}
+
+void GroupHandle::note(int error) const {
+  constexpr std::array kFatal{-ETIMEDOUT, -EOWNERDEAD, -ECONNRESET, -ECANCELED};
+  int none = 0;
+  if (std::find(kFatal.begin(), kFatal.end(), error) != kFatal.end()) {
+    failure_.compare_exchange_strong(none, error, std::memory_order_relaxed);
+  }
+}
+
 std::string GroupHandle::missing() const {
   std::array<char, 512> text{};
   if (shmemx_group_missing(group_, text.data(), text.size()) != 0) {
@@ -117,6 +139,22 @@ std::string different_texts(const std::vector<Said>& all) {
   return texts.size() > 1 ? different : "";
 }
 
+int run_allgather(const GroupHandle& group, const void* mine, std::size_t bytes, void* to,
+                  std::chrono::milliseconds timeout) {
+  std::vector<void*> parts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    parts.push_back(static_cast<char*>(to) + static_cast<std::size_t>(rank) * bytes);
+  }
+  shmemx_group_call_t call{};
+  call.kind = SHMEMX_GROUP_ALLGATHER;
+  call.type = SHMEMX_GROUP_BYTES;
+  call.bytes = bytes;
+  call.timeout_ns = nanoseconds(timeout);
+  call.from = &mine;
+  call.to = parts.data();
+  return group.run(call, 0);
+}
+
 /// Collective: after a call that was refused on all ranks, what each of them says of its own. An addition to a message
 /// in parentheses.
 std::string said_of_calls(const GroupHandle& group, std::chrono::milliseconds timeout, const Describe& describe) {
@@ -124,19 +162,8 @@ std::string said_of_calls(const GroupHandle& group, std::chrono::milliseconds ti
   Said said{};
   mine.copy(said.data(), said.size());
   std::vector<Said> all(static_cast<std::size_t>(group.size()));
-  std::vector<void*> to;
-  for (Said& one : all) {
-    to.push_back(one.data());
-  }
-  const void* from = said.data();
-  shmemx_group_call_t call{};
-  call.kind = SHMEMX_GROUP_ALLGATHER;
-  call.type = SHMEMX_GROUP_BYTES;
-  call.bytes = said.size();
-  call.timeout_ns = nanoseconds(timeout);
-  call.from = &from;
-  call.to = to.data();
-  const std::string others = shmemx_group_run(group.get(), &call) == 0 ? different_texts(all) : "";
+  const bool heard = run_allgather(group, said.data(), said.size(), all.data(), timeout) == 0;
+  const std::string others = heard ? different_texts(all) : "";
   const std::string here = mine.empty() ? "" : "here " + mine;
   const std::string text = here + (here.empty() || others.empty() ? "" : "; ") + others;
   return text.empty() ? "" : " (" + text + ")";
@@ -150,15 +177,52 @@ std::string failure_on_all(const GroupHandle& group, const char* name, int error
   return error == -EINVAL ? text + said_of_calls(group, timeout, describe) : text;
 }
 
+void KnownMemories::add(const std::shared_ptr<GroupMemory>& memory, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  known_.erase(std::remove_if(known_.begin(), known_.end(), [](const Known& one) { return one.memory.expired(); }),
+               known_.end());
+  known_.push_back({memory, bytes, ++count_});
+}
+
+std::optional<FoundMemory> KnownMemories::find(const void* address) {
+  const std::scoped_lock lock(mutex_);
+  for (const Known& one : known_) {
+    if (auto memory = one.memory.lock()) {
+      const auto* begin = static_cast<const char*>(memory->address());
+      const auto* at = static_cast<const char*>(address);
+      if (begin <= at && at < begin + one.bytes) {
+        return FoundMemory{std::move(memory), one.number, static_cast<std::uint64_t>(at - begin)};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
                      std::shared_ptr<GroupMemory>& memory) {
   shmemx_group_memory_t* made = nullptr;
   if (const int error = shmemx_group_allocate(group.get(), bytes, nanoseconds(timeout), &made); error != 0) {
+    group.note(error);
     const auto describe = [bytes] { return std::to_string(bytes) + " bytes of symmetric memory"; };
     return failure_on_all(group, name, error, timeout, describe);
   }
   memory = std::make_shared<GroupMemory>(made);
   return "";
+}
+
+std::string allgather(const GroupHandle& group, const char* name, const void* mine, std::size_t bytes, void* to,
+                      std::chrono::milliseconds timeout) {
+  const int error = run_allgather(group, mine, bytes, to, timeout);
+  return error == 0 ? "" : failure_on_all(group, name, error, timeout, {});
+}
+
+std::string barrier(const GroupHandle& group, const char* name, std::chrono::milliseconds timeout) {
+  shmemx_group_call_t call{};
+  call.kind = SHMEMX_GROUP_BARRIER;
+  call.type = SHMEMX_GROUP_BYTES;
+  call.timeout_ns = nanoseconds(timeout);
+  const int error = group.run(call, 0);
+  return error == 0 ? "" : failure_on_all(group, name, error, timeout, {});
 }
 
 std::string text_of(const std::exception& error) {

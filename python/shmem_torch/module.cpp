@@ -11,15 +11,9 @@
 #include "python/shmem_torch/process_group.hpp"
 #include "python/shmem_torch/symmetric_memory.hpp"
 
-#if TORCH_VERSION_MAJOR >= 2
-using Made = c10d::Backend;
-#else
-using Made = c10d::ProcessGroup;
-#endif
-
 namespace {
 
-using Pointer = c10::intrusive_ptr<Made>;
+using Pointer = c10::intrusive_ptr<shmem_torch::TorchBackend>;
 
 shmem_torch::ProcessGroupShmem& shmem_group(const Pointer& group) {
   auto* const found = dynamic_cast<shmem_torch::ProcessGroupShmem*>(group.get());
@@ -57,11 +51,14 @@ PYBIND11_MODULE(_C, module) {
   pybind11::module_::import("torch.distributed");  // its types are arguments and results
   module.def(
       "create",
-      [](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
-        return Pointer(c10::make_intrusive<shmem_torch::ProcessGroupShmem>(store, rank, size, timeout));
+      [](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
+         const std::string& name, const std::vector<std::uint64_t>& ranks, bool reconfigure) {
+        const shmem_torch::GroupPlace place{rank, size, timeout, name, ranks, reconfigure};
+        return Pointer(c10::make_intrusive<shmem_torch::ProcessGroupShmem>(store, place));
       },
       pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"), pybind11::arg("timeout"),
-      pybind11::call_guard<pybind11::gil_scoped_release>());
+      pybind11::arg("name") = "", pybind11::arg("ranks") = std::vector<std::uint64_t>(),
+      pybind11::arg("reconfigure") = false, pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def(
       "monitored_barrier",
       [](const Pointer& group, std::chrono::milliseconds timeout) {
@@ -70,6 +67,9 @@ PYBIND11_MODULE(_C, module) {
         group->monitoredBarrier(options, true);
       },
       pybind11::arg("group"), pybind11::arg("timeout"), pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def(
+      "abort", [](const Pointer& group) { shmem_group(group).abort(); }, pybind11::arg("group"),
+      pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("empty", &empty, pybind11::arg("group"), pybind11::arg("shape"), pybind11::arg("dtype"));
   module.def("register_symmetric_memory", &shmem_torch::register_symmetric_memory);
   module.def("begin_interpreter_exit", &shmem_torch::begin_interpreter_exit,

@@ -10,12 +10,6 @@
 
 namespace shmem_torch {
 
-Store store_of(const c10::intrusive_ptr<c10d::Store>& store) {
-  return {[store](const std::string& key, const std::vector<std::uint8_t>& value) { store->set(key, value); },
-          [store](const std::string& key) { return store->get(key); },
-          [store](const std::string& key) { return store->check({key}); }, store->getTimeout()};
-}
-
 namespace {
 
 /// The buffer at `first` in parts that follow each other.
@@ -42,40 +36,51 @@ std::string current_text() {
 
 }  // namespace
 
-ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                     std::chrono::milliseconds timeout)
-    : SHMEM_TORCH_BASE(rank, size),
-      timeout_(at_least_one(timeout)),
-      engine_(std::make_shared<Engine>(store_of(store), rank, size)) {
-  stay_if_interpreter_exits();
-}
-
-WorkPointer ProcessGroupShmem::give(c10::intrusive_ptr<QueuedWork> work) {
-  calls_.fetch_add(1, std::memory_order_relaxed);
-  engine_->queue.give(*work);
+WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& results,
+                                    TensorCall call) {
+  const auto engine = this->engine();
+  WorkTicket ticket = tracker_->begin(type, call.timeout());
+  call.limit(ticket.timeout());
+  auto work = c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, type, title}, inputs, results, engine,
+                                                  std::move(ticket), std::move(call));
+  engine->queue.give(*work);
   return noted(std::move(work));
 }
 
-WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& results,
-                                    TensorCall call) {
-  return give(
-      c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, type, title}, inputs, results, engine_, std::move(call)));
+c10::intrusive_ptr<QueuedWork> ProcessGroupShmem::give_function(c10d::OpType type, const char* title,
+                                                                const Tensors& tensors,
+                                                                std::chrono::milliseconds timeout, Make make) {
+  const auto engine = this->engine();
+  WorkTicket ticket = tracker_->begin(type, timeout);
+  // Not `this`: the process group may be dropped before the call is made.
+  const auto bound = [make = std::move(make), group = &engine->group, limit = ticket.timeout()] {
+    return make(*group, limit);
+  };
+  c10::intrusive_ptr<QueuedWork> work =
+      c10::make_intrusive<FunctionWork>(WorkInfo{rank_, type, title}, tensors, engine, std::move(ticket), bound);
+  engine->queue.give(*work);
+  return work;
 }
 
 /// While an exception is handled: this rank cannot make its call. The others, which may have made theirs, get an
 /// exception instead of waiting, once the calls before this one are over.
 void ProcessGroupShmem::tell_refused(const char* name, std::chrono::milliseconds timeout) {
-  TensorCall call(name, kNoCall, timeout_of(timeout));
+  const auto engine = engine_now();
+  if (!engine) {
+    return;
+  }
+  WorkTicket ticket = tracker_->begin(c10d::OpType::UNKNOWN, timeout);
+  TensorCall call(name, kNoCall, timeout);
+  call.limit(ticket.timeout());
   call.say(current_text());
-  calls_.fetch_add(1, std::memory_order_relaxed);
-  engine_->queue.give(*c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, c10d::OpType::UNKNOWN, name}, Tensors{},
-                                                           Tensors{}, engine_, std::move(call)));
-  engine_->queue.hurry();  // this rank has no work to wait for, so the queue must make the call by itself
+  engine->queue.give(*c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, c10d::OpType::UNKNOWN, name}, Tensors{},
+                                                          Tensors{}, engine, std::move(ticket), std::move(call)));
+  engine->queue.hurry();  // this rank has no work to wait for, so the queue must make the call by itself
 }
 
 WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) try {
   constexpr const char* kName = "shmem:broadcast";
-  TensorCall call(kName, SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_BROADCAST, options.timeout);
   const at::Tensor& tensor = only_tensor(kName, tensors);
   call.call.root = static_cast<int>(options.rootRank);
   call.expect(tensors);
@@ -91,7 +96,7 @@ WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::Allreduce
   if (tensors.size() == 1 && tensors[0].layout() == at::kSparse) {
     return allreduce_sparse_tensor(tensors[0], options);
   }
-  TensorCall call(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLREDUCE, options.timeout);
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
   call.combine(tensors, operation_of(kName, options.reduceOp));
   call.update(tensor);
@@ -101,74 +106,9 @@ WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::Allreduce
   throw;
 }
 
-/// The ranks exchange how many elements they have, and then all elements; the sum of duplicates is torch's.
-WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
-                                                       const c10d::AllreduceOptions& options) {
-  constexpr const char* kName = "shmem:sparse_all_reduce";
-  if (options.reduceOp != c10d::ReduceOp::SUM) {
-    refuse(kName, "sparse tensors can only be summed");
-  }
-  // Not `this`: the process group may be dropped before the call is made.
-  const auto gather = [group = &engine_->group, tensor, timeout = timeout_of(options.timeout)](const at::Tensor& mine,
-                                                                                               Tensors& all) {
-    TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout);
-    call.expect({mine, tensor});  // the ranks' tensors have one shape
-    call.read(mine);
-    for (at::Tensor& one : all) {
-      call.write(one);
-    }
-    return shmem_torch::make(call, *group);
-  };
-  const auto make = [tensor, gather, size = static_cast<std::size_t>(size_)]() -> std::string {
-    at::Tensor mine = tensor.detach().coalesce();
-    Tensors counts(size, at::empty({1}, at::kLong));
-    for (at::Tensor& count : counts) {
-      count = at::empty({1}, at::kLong);
-    }
-    if (std::string error = gather(at::full({1}, mine._nnz(), at::kLong), counts); !error.empty()) {
-      return error;
-    }
-    std::int64_t most = 0;
-    for (const at::Tensor& count : counts) {
-      most = std::max(most, count.item<std::int64_t>());
-    }
-    // Padded to the same number, because all ranks of an allgather give alike.
-    const auto exchange = [&](const at::Tensor& values, Tensors& parts) {
-      auto sizes = values.sizes().vec();
-      sizes[0] = most;
-      at::Tensor padded = at::zeros(sizes, values.options());
-      padded.narrow(0, 0, values.size(0)).copy_(values);
-      parts.assign(size, at::Tensor());
-      for (at::Tensor& part : parts) {
-        part = at::empty(sizes, values.options());
-      }
-      std::string error = gather(padded, parts);
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        parts[i] = parts[i].narrow(0, 0, counts[i].item<std::int64_t>());
-      }
-      return error;
-    };
-    Tensors indices;
-    Tensors values;
-    std::string error = exchange(mine._indices().t().contiguous(), indices);
-    error = error.empty() ? exchange(mine._values().contiguous(), values) : error;
-    if (!error.empty()) {
-      return error;
-    }
-    const at::Tensor sum =
-        at::sparse_coo_tensor(at::cat(indices).t().contiguous(), at::cat(values), tensor.sizes()).coalesce();
-    // Not to tensor.detach(): that would have indices and values of its own.
-    const at::NoGradGuard no_gradients;
-    tensor.copy_(sum);
-    return "";
-  };
-  return give(c10::make_intrusive<FunctionWork>(WorkInfo{rank_, c10d::OpType::ALLREDUCE, kName}, Tensors{tensor},
-                                                engine_, make));
-}
-
 WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOptions& options) try {
   constexpr const char* kName = "shmem:reduce";
-  TensorCall call(kName, SHMEMX_GROUP_REDUCE, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_REDUCE, options.timeout);
   const at::Tensor tensor = as_real(only_tensor(kName, tensors));
   call.combine(tensors, operation_of(kName, options.reduceOp));
   call.call.root = static_cast<int>(options.rootRank);
@@ -182,7 +122,7 @@ WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOption
 WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                          const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:all_gather";
-  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, options.timeout);
   const at::Tensor& input = only_tensor(kName, inputs);
   if (outputs.size() != 1) {
     refuse(kName, "got " + std::to_string(outputs.size()) + " lists of tensors, not one");
@@ -199,16 +139,21 @@ WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors&
   throw;
 }
 
+/// Throws unless `output` has room for the inputs of all ranks.
+void ProcessGroupShmem::check_whole(const char* name, const at::Tensor& output, const at::Tensor& input) const {
+  check_tensor(name, output);
+  if (output.numel() != input.numel() * size_ || output.scalar_type() != input.scalar_type()) {
+    refuse(name, "the output tensor must have the dtype of the input, and " + std::to_string(size_) +
+                     " times as many elements");
+  }
+}
+
 WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:_all_gather_base";
-  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
-  check_tensor(kName, output);
+  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, options.timeout);
   check_tensor(kName, input);
-  if (output.numel() != input.numel() * size_ || output.scalar_type() != input.scalar_type()) {
-    refuse(kName, "the output tensor must have the dtype of the input, and " + std::to_string(size_) +
-                      " times as many elements");
-  }
+  check_whole(kName, output, input);
   call.expect({input});
   call.read(input);
   call.write(output);
@@ -219,10 +164,30 @@ WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& i
   throw;
 }
 
+WorkPointer ProcessGroupShmem::gather_into_tensor(at::Tensor& output, at::Tensor& input,
+                                                  const c10d::GatherOptions& options) try {
+  constexpr const char* kName = "shmem:gather";
+  TensorCall call(kName, SHMEMX_GROUP_GATHER, options.timeout);
+  check_tensor(kName, input);
+  call.call.root = static_cast<int>(options.rootRank);
+  call.expect({input});
+  call.read(input);
+  const bool is_root = options.rootRank == rank_;
+  if (is_root) {
+    check_whole(kName, output, input);
+    call.write(output);
+    cut(call.to, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(input)));
+  }
+  return give(c10d::OpType::GATHER, kName, {input}, is_root ? Tensors{output} : Tensors{}, std::move(call));
+} catch (...) {
+  tell_refused("shmem:gather", options.timeout);
+  throw;
+}
+
 WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                       const c10d::GatherOptions& options) try {
   constexpr const char* kName = "shmem:gather";
-  TensorCall call(kName, SHMEMX_GROUP_GATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_GATHER, options.timeout);
   const at::Tensor& input = only_tensor(kName, inputs);
   const bool is_root = options.rootRank == rank_;
   if (outputs.size() != (is_root ? 1U : 0U)) {
@@ -246,7 +211,7 @@ WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& in
 WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                        const c10d::ScatterOptions& options) try {
   constexpr const char* kName = "shmem:scatter";
-  TensorCall call(kName, SHMEMX_GROUP_SCATTER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_SCATTER, options.timeout);
   const at::Tensor& output = only_tensor(kName, outputs);
   const bool is_root = options.rootRank == rank_;
   if (inputs.size() != (is_root ? 1U : 0U)) {
@@ -270,7 +235,7 @@ WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& i
 WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                               const c10d::ReduceScatterOptions& options) try {
   constexpr const char* kName = "shmem:reduce_scatter";
-  TensorCall call(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_REDUCE_SCATTER, options.timeout);
   const at::Tensor output = as_real(only_tensor(kName, outputs));
   if (inputs.size() != 1) {
     refuse(kName, "got " + std::to_string(inputs.size()) + " lists of tensors, not one");
@@ -290,7 +255,7 @@ WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tens
 WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                     const c10d::ReduceScatterOptions& options) try {
   constexpr const char* kName = "shmem:_reduce_scatter_base";
-  TensorCall call(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_REDUCE_SCATTER, options.timeout);
   check_tensor(kName, output);
   check_tensor(kName, input);
   if (input.numel() != output.numel() * size_ || output.scalar_type() != input.scalar_type()) {
@@ -313,7 +278,7 @@ WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& inp
                                              std::vector<std::int64_t>& input_splits,
                                              const c10d::AllToAllOptions& options) try {
   constexpr const char* kName = "shmem:all_to_all";
-  TensorCall call(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLTOALL, options.timeout);
   if (output.scalar_type() != input.scalar_type()) {
     refuse(kName, "input and output differ in dtype");
   }
@@ -332,7 +297,7 @@ WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& inp
 
 WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) try {
   constexpr const char* kName = "shmem:all_to_all";
-  TensorCall call(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLTOALL, options.timeout);
   if (static_cast<int>(inputs.size()) != size_ || static_cast<int>(outputs.size()) != size_) {
     refuse(kName, "the lists must have a tensor for each of the " + std::to_string(size_) + " ranks");
   }
@@ -361,9 +326,11 @@ WorkPointer ProcessGroupShmem::message(c10d::OpType type, const char* title, Ten
   if (peer >= size_) {
     refuse(title, "there is no rank " + std::to_string(peer) + " in this group of " + std::to_string(size_));
   }
+  const auto engine = this->engine();
+  WorkTicket ticket = tracker_->begin(type, std::chrono::milliseconds(-1));
   return noted(c10::make_intrusive<MessageWork>(WorkInfo{rank_, type, title}, tensor,
-                                                MessageWork::Request{type == c10d::OpType::SEND, peer, tag, timeout_},
-                                                engine_));
+                                                MessageWork::Request{type == c10d::OpType::SEND, peer, tag}, engine,
+                                                std::move(ticket)));
 }
 
 WorkPointer ProcessGroupShmem::send(Tensors& tensors, int to, int tag) {
@@ -380,42 +347,12 @@ WorkPointer ProcessGroupShmem::recvAnysource(Tensors& tensors, int tag) {
 
 WorkPointer ProcessGroupShmem::barrier(const c10d::BarrierOptions& options) {
   return give(c10d::OpType::BARRIER, "shmem:barrier", {}, {},
-              TensorCall("shmem:barrier", SHMEMX_GROUP_BARRIER, timeout_of(options.timeout)));
+              TensorCall("shmem:barrier", SHMEMX_GROUP_BARRIER, options.timeout));
 }
 
 /// Each failed barrier names all ranks that did not come, whether or not it is asked to.
 void ProcessGroupShmem::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
   barrier(options)->wait();
-}
-
-at::Tensor ProcessGroupShmem::empty(const std::vector<std::int64_t>& sizes, at::ScalarType type) {
-  constexpr const char* kName = "shmem_torch.empty";
-  std::size_t bytes = 0;
-  try {
-    bytes = bytes_of(kName, sizes, type);
-  } catch (...) {
-    tell_refused(kName, timeout_);
-    throw;
-  }
-  // In the order of the other calls of the group.
-  auto memory = std::make_shared<std::shared_ptr<GroupMemory>>();
-  const auto make = [memory, bytes, timeout = timeout_, group = &engine_->group] {
-    return allocate(*group, kName, std::max<std::size_t>(bytes, 1), timeout, *memory);
-  };
-  const auto work =
-      c10::make_intrusive<FunctionWork>(WorkInfo{rank_, c10d::OpType::UNKNOWN, kName}, Tensors{}, engine_, make);
-  engine_->queue.give(*work);
-  work->wait();
-  void* const address = (*memory)->address();
-  return at::from_blob(
-      address, sizes, [owner = *memory](void*) mutable { owner.reset(); }, at::TensorOptions(type));
-}
-
-shmemx_group_statistics_t ProcessGroupShmem::statistics() const {
-  shmemx_group_statistics_t statistics{};
-  engine_->queue.require_process();
-  shmemx_group_statistics(engine_->group.get(), &statistics);
-  return statistics;
 }
 
 }  // namespace shmem_torch

@@ -12,7 +12,7 @@ namespace shmem_torch {
 WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
                                                    const c10d::AllreduceCoalescedOptions& options) try {
   constexpr const char* kName = "shmem:all_reduce";
-  TensorCall call(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLREDUCE, options.timeout);
   if (tensors.empty()) {
     refuse(kName, "got no tensors");
   }
@@ -35,7 +35,7 @@ WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors,
 WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                                    const c10d::AllgatherOptions& options) try {
   constexpr const char* kName = "shmem:all_gather";
-  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, options.timeout);
   if (static_cast<int>(outputs.size()) != size_) {
     refuse(kName,
            "got " + std::to_string(outputs.size()) + " lists of tensors for " + std::to_string(size_) + " ranks");
@@ -69,7 +69,6 @@ WorkPointer ProcessGroupShmem::noted(WorkPointer work) {
   return work;
 }
 
-#if TORCH_VERSION_MAJOR >= 2
 void ProcessGroupShmem::startCoalescing() {
   const std::scoped_lock lock(coalescing_);
   coalesced_.emplace();
@@ -113,6 +112,5 @@ WorkPointer ProcessGroupShmem::make_each(std::size_t count, const std::function<
   }
   return c10::make_intrusive<JoinedWork>(rank_, std::move(works));
 }
-#endif
 
 }  // namespace shmem_torch

@@ -25,8 +25,12 @@ bool try_change(SignalWord& word, std::uint32_t from, std::uint32_t to) {
 }  // namespace
 
 void SignalWait::change(SignalWord& word, std::uint32_t from, std::uint32_t to, int peer) const {
+  until([&word, from, to] { return try_change(word, from, to); }, peer);
+}
+
+void SignalWait::until(const std::function<bool()>& done, int peer) const {
   for (unsigned turn = 0; turn < kSpins; ++turn) {
-    if (try_change(word, from, to)) {
+    if (done()) {
       return;
     }
   }
@@ -37,7 +41,7 @@ void SignalWait::change(SignalWord& word, std::uint32_t from, std::uint32_t to, 
     const auto now = Clock::now();
     const bool late = timeout_.count() != 0 && now - begin_ >= timeout_;
     const int error = now >= next_look ? shmemx_group_check(group_.get(), peer) : 0;
-    if (try_change(word, from, to)) {
+    if (done()) {
       return;
     }
     if (error != 0) {
@@ -58,8 +62,7 @@ void SignalWait::change(SignalWord& word, std::uint32_t from, std::uint32_t to, 
 }
 
 void SignalWait::give_up(const std::string& why) const {
-  throw std::runtime_error(std::string("shmem_torch: SymmetricMemory.") + call_ + "(channel " +
-                           std::to_string(channel_) + ")" + why);
+  throw std::runtime_error(std::string("shmem_torch: ") + call_ + std::to_string(number_) + ")" + why);
 }
 
 }  // namespace shmem_torch

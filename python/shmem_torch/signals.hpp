@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "python/shmem_torch/group_calls.hpp"
 
@@ -17,20 +19,22 @@ static_assert(SignalWord::is_always_lock_free && sizeof(SignalWord) == sizeof(st
 /// A call that waits. `group` outlives it.
 class SignalWait {
  public:
-  /// `timeout` 0: none.
-  SignalWait(const char* call, int channel, const GroupHandle& group, std::chrono::milliseconds timeout)
-      : call_(call), channel_(channel), group_(group), timeout_(timeout), begin_(std::chrono::steady_clock::now()) {}
-  [[nodiscard]] int channel() const { return channel_; }
+  /// `call` and `number` are for messages: "SymmetricMemory.barrier(channel ", 3. `timeout` 0: none.
+  SignalWait(const char* call, int number, const GroupHandle& group, std::chrono::milliseconds timeout)
+      : call_(call), number_(number), group_(group), timeout_(timeout), begin_(std::chrono::steady_clock::now()) {}
+  [[nodiscard]] int number() const { return number_; }
 
-  /// Changes the word once it is `from`. Throws std::runtime_error, which names the rank `peer` that should have set it
-  /// so, after the timeout, or if that rank has ended.
+  /// Waits until `done`, which is cheap. Throws std::runtime_error, which names the rank `peer` that is waited for,
+  /// after the timeout, or if that rank has ended.
+  void until(const std::function<bool()>& done, int peer) const;
+  /// Changes the word once it is `from`, to which the rank `peer` should have set it.
   void change(SignalWord& word, std::uint32_t from, std::uint32_t to, int peer) const;
 
  private:
   [[noreturn]] void give_up(const std::string& why) const;
 
   const char* const call_;
-  const int channel_;
+  const int number_;
   const GroupHandle& group_;
   const std::chrono::milliseconds timeout_;
   const std::chrono::steady_clock::time_point begin_;

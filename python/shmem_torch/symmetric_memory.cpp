@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/shmem_torch/symmetric_memory.hpp"
 
-#include <torch/version.h>
+#include "python/shmem_torch/versions.hpp"
 
-// The interface is PyTorch's own business and differs between its versions.
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR == 6
+#if SHMEM_TORCH_HAS_SYMMETRIC_MEMORY
 #include <pybind11/pybind11.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/SymmetricMemory.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -68,7 +66,7 @@ const Sharers& sharers_of(NamedGroup& group, const std::string& name) {
   if (group.sharers) {
     return *group.sharers;
   }
-  const symmetric::GroupInfo& info = symmetric::get_group_info(name);
+  const symmetric::GroupInfo info = group_info(name);
   const auto store = c10::make_intrusive<c10d::PrefixStore>("shmem_torch", info.store);
   Sharers sharers{std::make_shared<GroupHandle>(store_of(store), info.rank, info.world_size), info.rank,
                   info.world_size, info.store->getTimeout()};
@@ -76,10 +74,10 @@ const Sharers& sharers_of(NamedGroup& group, const std::string& name) {
 }
 
 /// The memory of one allocation on all ranks: in each, the buffer, and then the signal pad.
-class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
+class CpuSymmetricMemory final : public SymmetricMemoryBase {
  public:
-  CpuSymmetricMemory(Sharers sharers, std::shared_ptr<GroupMemory> memory, std::size_t size)
-      : sharers_(std::move(sharers)), memory_(std::move(memory)), size_(size) {
+  CpuSymmetricMemory(Sharers sharers, std::shared_ptr<GroupMemory> memory, std::size_t size, std::size_t pad)
+      : sharers_(std::move(sharers)), memory_(std::move(memory)), size_(size), pad_(pad) {
     for (int rank = 0; rank < sharers_.size; ++rank) {
       buffers_.push_back(memory_->address_of(rank));
       pads_.push_back(static_cast<char*>(buffers_.back()) + whole_pages(size_));
@@ -87,7 +85,7 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
   }
 
   static std::size_t pad_size(int ranks) {
-    return whole_pages(static_cast<std::size_t>(ranks) * kChannels * sizeof(SignalWord));
+    return signal_pad_size(whole_pages(static_cast<std::size_t>(ranks) * kChannels * sizeof(SignalWord)));
   }
 
   std::vector<void*> get_buffer_ptrs() override { return buffers_; }
@@ -95,7 +93,10 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
   void** get_buffer_ptrs_dev() override { return buffers_.data(); }
   void** get_signal_pad_ptrs_dev() override { return pads_.data(); }
   size_t get_buffer_size() override { return size_; }
-  size_t get_signal_pad_size() override { return pad_size(sharers_.size); }
+  size_t get_signal_pad_size() override { return pad_; }
+  size_t get_offset() override { return 0; }
+  c10::Device get_device() override { return c10::kCPU; }
+  bool world_within_direct_access() override { return true; }
   bool has_multicast_support() override { return false; }
   void* get_multicast_ptr() override { return nullptr; }
   int get_rank() override { return sharers_.rank; }
@@ -116,7 +117,7 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
 
   void barrier(int channel, size_t timeout_ms) override {
     const WithoutPython released;
-    const SignalWait wait = begin("barrier", channel, timeout_ms);
+    const SignalWait wait = begin("SymmetricMemory.barrier(channel ", channel, timeout_ms);
     for (int distance = 1; distance < sharers_.size; ++distance) {
       put(wait, (sharers_.rank + distance) % sharers_.size);
     }
@@ -127,12 +128,12 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
   void put_signal(int dst_rank, int channel, size_t timeout_ms) override {
     check_rank(dst_rank);
     const WithoutPython released;
-    put(begin("put_signal", channel, timeout_ms), dst_rank);
+    put(begin("SymmetricMemory.put_signal(channel ", channel, timeout_ms), dst_rank);
   }
   void wait_signal(int src_rank, int channel, size_t timeout_ms) override {
     check_rank(src_rank);
     const WithoutPython released;
-    take(begin("wait_signal", channel, timeout_ms), src_rank);
+    take(begin("SymmetricMemory.wait_signal(channel ", channel, timeout_ms), src_rank);
   }
 
  private:
@@ -144,7 +145,7 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
     }
   }
   [[nodiscard]] SignalWait begin(const char* call, int channel, std::size_t timeout_ms) const {
-    const auto channels = pad_size(sharers_.size) / sizeof(SignalWord) / static_cast<std::size_t>(sharers_.size);
+    const auto channels = pad_ / sizeof(SignalWord) / static_cast<std::size_t>(sharers_.size);
     if (channel < 0 || static_cast<std::size_t>(channel) >= channels) {
       refuse("there is no channel " + std::to_string(channel) + "; there are " + std::to_string(channels));
     }
@@ -157,9 +158,9 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
   [[nodiscard]] SignalWord& word(int to, int from, int channel) const {
     return static_cast<SignalWord*>(pads_[static_cast<std::size_t>(to)])[channel * sharers_.size + from];
   }
-  void put(const SignalWait& wait, int to) const { wait.change(word(to, sharers_.rank, wait.channel()), 0, 1, to); }
+  void put(const SignalWait& wait, int to) const { wait.change(word(to, sharers_.rank, wait.number()), 0, 1, to); }
   void take(const SignalWait& wait, int from) const {
-    wait.change(word(sharers_.rank, from, wait.channel()), 1, 0, from);
+    wait.change(word(sharers_.rank, from, wait.number()), 1, 0, from);
   }
 
   [[nodiscard]] at::Tensor view(void* memory, std::size_t size, c10::IntArrayRef sizes, c10::ScalarType type,
@@ -184,12 +185,13 @@ class CpuSymmetricMemory final : public symmetric::SymmetricMemory {
   const Sharers sharers_;
   const std::shared_ptr<GroupMemory> memory_;
   const std::size_t size_;
+  const std::size_t pad_;
   std::vector<void*> buffers_;
   std::vector<void*> pads_;
 };
 
 /// Memory is private to its rank until the rendezvous, which puts memory of all ranks in its place.
-class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
+class CpuAllocator final : public SymmetricMemoryAllocatorBase {
  public:
   void* alloc(size_t size, int /*device_idx*/, const std::optional<std::string>& group_name) override {
     const std::size_t mapped = whole_pages(std::max<std::size_t>(size, 1));
@@ -216,6 +218,12 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
     const std::scoped_lock lock(mutex_);
     return find(ptr).size;
   }
+  bool has_allocation(void* ptr) override {
+    const std::scoped_lock lock(mutex_);
+    return allocations_.count(ptr) != 0;
+  }
+  c10::DeviceType supported_device_type() override { return c10::DeviceType::CPU; }
+  std::string name() override { return "SHMEM"; }
 
   c10::intrusive_ptr<symmetric::SymmetricMemory> rendezvous(void* ptr,
                                                             const std::optional<std::string>& group_name) override {
@@ -238,9 +246,10 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
       return mine.shared;
     }
     const Sharers& sharers = sharers_of(group, *name);
-    share(ptr, mine, sharers);
+    const std::size_t pad = CpuSymmetricMemory::pad_size(sharers.size);
+    share(ptr, mine, sharers, pad);
     mine.group = name;
-    mine.shared = c10::make_intrusive<CpuSymmetricMemory>(sharers, mine.memory, mine.size);
+    mine.shared = c10::make_intrusive<CpuSymmetricMemory>(sharers, mine.memory, mine.size, pad);
     return mine.shared;
   }
 
@@ -254,6 +263,7 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
     c10::intrusive_ptr<CpuSymmetricMemory> shared;
   };
 
+  /// With the mutex held.
   Allocation& find(void* ptr) {
     const auto found = allocations_.find(ptr);
     if (found == allocations_.end()) {
@@ -263,9 +273,9 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
   }
 
   /// Collective: memory of the ranks takes the place of the private one, with what is in it.
-  static void share(void* ptr, Allocation& mine, const Sharers& sharers) {
+  static void share(void* ptr, Allocation& mine, const Sharers& sharers, std::size_t pad) {
     const std::size_t mapped = whole_pages(std::max<std::size_t>(mine.size, 1));
-    const std::size_t bytes = mapped + CpuSymmetricMemory::pad_size(sharers.size);
+    const std::size_t bytes = mapped + pad;
     if (auto error = allocate(*sharers.group, "shmem_torch: rendezvous", bytes, sharers.timeout, mine.memory);
         !error.empty()) {
       throw std::runtime_error(error);
@@ -312,7 +322,7 @@ class CpuAllocator final : public symmetric::SymmetricMemoryAllocator {
 }  // namespace
 
 bool register_symmetric_memory() {
-  symmetric::register_allocator(c10::DeviceType::CPU, c10::make_intrusive<CpuAllocator>());
+  register_allocator(c10::make_intrusive<CpuAllocator>());
   return true;
 }
 

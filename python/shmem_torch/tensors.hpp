@@ -30,9 +30,15 @@ using Few = c10::SmallVector<T, 4>;
 /// One call with the tensors that it reads and writes.
 class TensorCall {
  public:
+  /// `timeout` < 0: that of the group.
   TensorCall(const char* name, int kind, std::chrono::milliseconds timeout) : name_(name), timeout_(timeout) {
     call.kind = kind;
     call.type = SHMEMX_GROUP_BYTES;
+  }
+  [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
+  /// Before it is made: once its timeout is known.
+  void limit(std::chrono::milliseconds timeout) {
+    timeout_ = timeout;
     call.timeout_ns = nanoseconds(timeout);
   }
 

@@ -47,15 +47,23 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors() {
 }  // namespace
 
 std::string make(TensorCall& call, const GroupHandle& group) {
-  if (const int error = shmemx_group_run_signed(group.get(), &call.to_make(), call.signature()); error != 0) {
+  if (const int error = group.run(call.to_make(), call.signature()); error != 0) {
     return call.failure(group, error);
   }
   call.copy_results();
   return "";
 }
 
-std::string CollectiveWork::make() {
+std::string CollectiveWork::call() {
   return shmem_torch::make(*call_, group());
+}
+
+std::string QueuedWork::make() {
+  std::string error = call();
+  if (!error.empty()) {
+    engine_->look_for_failure();  // before waiters return: they may expect that the hooks have been called
+  }
+  return error;
 }
 
 void QueuedWork::keep() {
@@ -70,6 +78,7 @@ void QueuedWork::end(const std::string& error) {
   drop();
   finish(exception_of(error));
   settle();
+  ticket_.end();
 }
 
 /// The future, if there is one, once the call is over.
@@ -125,6 +134,10 @@ c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
 struct MessageWork::State {
   const WorkInfo info;
   const Request request;
+  const std::shared_ptr<WorkTracker> tracker;
+  WorkTicket ticket;  // ended once by end()
+  const std::chrono::milliseconds timeout = ticket.timeout();
+  const std::uint64_t number = ticket.number();
   const at::Tensor tensor;
   at::Tensor flat{};
   shmemx_group_message_t* message = nullptr;  // constant once the work has been made
@@ -134,8 +147,13 @@ struct MessageWork::State {
   std::exception_ptr problem = {};                      // the bytes have come, but not to the tensor
   c10::intrusive_ptr<c10::ivalue::Future> future = {};  // once somebody has asked for it
 
-  State(const WorkInfo& of, const Request& what, at::Tensor data)
-      : info(of), request(what), tensor(std::move(data)), flat(tensor) {
+  State(const WorkInfo& of, const Request& what, std::shared_ptr<WorkTracker> works, WorkTicket begun, at::Tensor data)
+      : info(of),
+        request(what),
+        tracker(std::move(works)),
+        ticket(std::move(begun)),
+        tensor(std::move(data)),
+        flat(tensor) {
     if (!tensor.is_contiguous()) {
       flat = request.sends ? tensor.detach().contiguous()
                            : at::empty(tensor.sizes(), tensor.options().requires_grad(false));
@@ -172,13 +190,13 @@ int MessageWork::State::post(const Engine& engine, void* context) {
     }
   };
   const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
-  const auto timeout = static_cast<std::uint64_t>(std::chrono::nanoseconds(request.timeout).count());
+  const std::uint64_t limit = nanoseconds(timeout);
   void* const data = flat.data_ptr();
   const std::uint32_t type = message_type_of(tensor.scalar_type());
   shmemx_group_t* const group = engine.group.get();
-  return request.sends ? shmemx_group_send_typed(group, data, bytes, type, request.peer, request.tag, timeout, ended,
+  return request.sends ? shmemx_group_send_typed(group, data, bytes, type, request.peer, request.tag, limit, ended,
                                                  context, &message)
-                       : shmemx_group_receive_typed(group, data, bytes, type, request.peer, request.tag, timeout, ended,
+                       : shmemx_group_receive_typed(group, data, bytes, type, request.peer, request.tag, limit, ended,
                                                     context, &message);
 }
 
@@ -206,6 +224,7 @@ void MessageWork::State::end(bool tells_future) noexcept {
   } catch (const std::exception&) {
     // An exception of a callback, or no memory: the thread is the library's, so no caller could be told.
   }
+  ticket.end();
 }
 
 bool MessageWork::State::has_ended() {
@@ -219,19 +238,27 @@ void MessageWork::State::await_end() {
 }
 
 MessageWork::MessageWork(const WorkInfo& info, const at::Tensor& tensor, const Request& request,
-                         std::shared_ptr<Engine> engine)
-    : Work(info.rank, info.type, info.title, std::vector<at::Tensor>{tensor}),
+                         std::shared_ptr<Engine> engine, WorkTicket ticket)
+    : WorkBase(info.rank, info.type, info.title, std::vector<at::Tensor>{tensor}),
       engine_(std::move(engine)),
-      state_(std::make_shared<State>(info, request, tensor)) {
+      state_(std::make_shared<State>(info, request, engine_->tracker, std::move(ticket), tensor)) {
   engine_->queue.require_process();
   auto context = std::make_unique<std::shared_ptr<State>>(state_);
   if (const int error = state_->post(*engine_, context.get()); error != 0) {
-    throw std::invalid_argument(failure_text(info.title, error, request.timeout));
+    throw std::invalid_argument(failure_text(info.title, error, state_->timeout));
   }
   static_cast<void>(context.release());  // the message's
 }
 
 MessageWork::~MessageWork() = default;
+
+std::uint64_t MessageWork::getSequencenumber() const {
+  return state_->number;
+}
+
+std::chrono::milliseconds MessageWork::getTimeout() const {
+  return state_->timeout;
+}
 
 void MessageWork::settle(int error) {
   {
@@ -240,12 +267,16 @@ void MessageWork::settle(int error) {
       return;
     }
   }
+  if (error != 0 && error != -ETIMEDOUT) {  // after its own timeout the group goes on
+    engine_->group.note(error);
+    engine_->look_for_failure();
+  }
   finish(state_->failure(error));
 }
 
 std::string MessageWork::State::text_of(int error) const {
   if (error != -EPROTOTYPE) {
-    return failure_text(info.title, error, request.timeout);
+    return failure_text(info.title, error, timeout);
   }
   const std::string mine = dtype_name(tensor.scalar_type());
   const std::string theirs = dtype_name(dtype_of_message(shmemx_group_message_peer_type(message)));
@@ -344,7 +375,12 @@ c10::intrusive_ptr<c10::ivalue::Future> MessageWork::getFuture() {
   return state_->future;
 }
 
-#if TORCH_VERSION_MAJOR >= 2
+WorkPointer work_that_is_over() {
+  auto future = future_of_tensors();
+  future->markCompleted(at::IValue(std::vector<at::Tensor>{}));
+  return c10d::Work::create_from_future(future);
+}
+
 bool JoinedWork::isCompleted() {
   return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->isCompleted(); });
 }
@@ -374,6 +410,5 @@ c10::intrusive_ptr<c10::ivalue::Future> JoinedWork::getFuture() {
   }
   return c10::collectAll(futures);
 }
-#endif
 
 }  // namespace shmem_torch

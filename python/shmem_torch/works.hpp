@@ -3,8 +3,6 @@
 #pragma once
 
 #include <ATen/record_function.h>
-#include <torch/version.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <functional>
 #include <memory>
@@ -16,6 +14,8 @@
 #include "python/shmem_torch/call_queue.hpp"
 #include "python/shmem_torch/group_calls.hpp"
 #include "python/shmem_torch/tensors.hpp"
+#include "python/shmem_torch/versions.hpp"
+#include "python/shmem_torch/work_tracker.hpp"
 
 namespace shmem_torch {
 
@@ -23,8 +23,16 @@ namespace shmem_torch {
 /// has been dropped.
 struct Engine {
   template <typename... Arguments>
-  explicit Engine(const Arguments&... arguments) : group(arguments...) {}
-  GroupHandle group;
+  explicit Engine(std::shared_ptr<WorkTracker> works, const Arguments&... arguments)
+      : tracker(std::move(works)), group(arguments...) {}
+  /// After a call: tells the tracker if the group has failed.
+  void look_for_failure() const {
+    if (const int error = group.failure(); error != 0) {
+      tracker->fail(error);
+    }
+  }
+  const std::shared_ptr<WorkTracker> tracker;
+  const GroupHandle group;
   CallQueue queue;  // last: it ends first
 };
 
@@ -35,12 +43,13 @@ struct WorkInfo {
 };
 
 /// What is in the queue of a group.
-class QueuedWork : public c10d::Work, public QueuedCall {
+class QueuedWork : public WorkBase, public QueuedCall {
  public:
   QueuedWork(const WorkInfo& info, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
-             std::shared_ptr<Engine> engine)
-      : Work(info.rank, info.type, info.title, seen_by_profilers(inputs)),
+             std::shared_ptr<Engine> engine, WorkTicket ticket)
+      : WorkBase(info.rank, info.type, info.title, seen_by_profilers(inputs)),
         engine_(std::move(engine)),
+        ticket_(std::move(ticket)),
         title_(info.title),
         results_(results.begin(), results.end()) {}
 
@@ -50,11 +59,14 @@ class QueuedWork : public c10d::Work, public QueuedCall {
   void synchronize() override { wait(); }
   std::vector<at::Tensor> result() override { return {results_.begin(), results_.end()}; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  std::uint64_t getSequencenumber() const override { return ticket_.number(); }
+  std::chrono::milliseconds getTimeout() const override { return ticket_.timeout(); }
 
  protected:
   [[nodiscard]] const GroupHandle& group() const { return engine_->group; }
 
  private:
+  std::string make() final;
   void end(const std::string& error) override;
   void keep() override;
   void let_go() override;
@@ -63,11 +75,14 @@ class QueuedWork : public c10d::Work, public QueuedCall {
     static const std::vector<at::Tensor> none;
     return at::hasCallbacks() ? inputs : none;
   }
-  /// What only make() needs.
+  /// "", or why it failed.
+  virtual std::string call() = 0;
+  /// What only call() needs.
   virtual void drop() = 0;
   void settle();
 
   const std::shared_ptr<Engine> engine_;
+  WorkTicket ticket_;
   const char* title_;
   const Few<at::Tensor> results_;
   c10::intrusive_ptr<QueuedWork> self_;             // while the queue needs it
@@ -78,11 +93,11 @@ class QueuedWork : public c10d::Work, public QueuedCall {
 class CollectiveWork final : public QueuedWork {
  public:
   CollectiveWork(const WorkInfo& info, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
-                 std::shared_ptr<Engine> engine, TensorCall call)
-      : QueuedWork(info, inputs, results, std::move(engine)), call_(std::move(call)) {}
+                 std::shared_ptr<Engine> engine, WorkTicket ticket, TensorCall call)
+      : QueuedWork(info, inputs, results, std::move(engine), std::move(ticket)), call_(std::move(call)) {}
 
  private:
-  std::string make() override;
+  std::string call() override;
   void drop() override { call_.reset(); }
 
   std::optional<TensorCall> call_;
@@ -93,30 +108,32 @@ class FunctionWork final : public QueuedWork {
  public:
   /// `make` returns "" or why it failed.
   FunctionWork(const WorkInfo& info, const std::vector<at::Tensor>& tensors, std::shared_ptr<Engine> engine,
-               std::function<std::string()> make)
-      : QueuedWork(info, tensors, tensors, std::move(engine)), make_(std::move(make)) {}
+               WorkTicket ticket, std::function<std::string()> make)
+      : QueuedWork(info, tensors, tensors, std::move(engine), std::move(ticket)), make_(std::move(make)) {}
 
  private:
-  std::string make() override { return make_(); }
+  std::string call() override { return make_(); }
   void drop() override { make_ = nullptr; }
 
   std::function<std::string()> make_;
 };
 
+WorkPointer work_that_is_over();
+
 /// "", or why it failed.
 std::string make(TensorCall& call, const GroupHandle& group);
 
 /// A message to or from another member.
-class MessageWork final : public c10d::Work {
+class MessageWork final : public WorkBase {
  public:
   struct Request {
     bool sends;
     int peer;  // -1: any
     int tag;
-    std::chrono::milliseconds timeout;
   };
   /// Throws if it cannot be begun.
-  MessageWork(const WorkInfo& info, const at::Tensor& tensor, const Request& request, std::shared_ptr<Engine> engine);
+  MessageWork(const WorkInfo& info, const at::Tensor& tensor, const Request& request, std::shared_ptr<Engine> engine,
+              WorkTicket ticket);
   ~MessageWork() override;
 
   bool isCompleted() override;
@@ -127,6 +144,9 @@ class MessageWork final : public c10d::Work {
   std::vector<at::Tensor> result() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
+  std::uint64_t getSequencenumber() const override;
+  std::chrono::milliseconds getTimeout() const override;
+
  private:
   struct State;
   void settle(int error);
@@ -135,12 +155,11 @@ class MessageWork final : public c10d::Work {
   const std::shared_ptr<State> state_;  // the message's, too
 };
 
-#if TORCH_VERSION_MAJOR >= 2
 /// Several calls as one. It is over when all of them are.
-class JoinedWork final : public c10d::Work {
+class JoinedWork final : public WorkBase {
  public:
   JoinedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works)
-      : Work(rank, c10d::OpType::COALESCED), works_(std::move(works)) {}
+      : WorkBase(rank, kCoalesced), works_(std::move(works)) {}
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -152,6 +171,5 @@ class JoinedWork final : public c10d::Work {
  private:
   const std::vector<c10::intrusive_ptr<c10d::Work>> works_;
 };
-#endif
 
 }  // namespace shmem_torch

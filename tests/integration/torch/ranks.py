@@ -23,6 +23,12 @@ warnings.filterwarnings("ignore", message=".*will be deprecated")
 # Each rank would start a thread for each processor.
 torch.set_num_threads(1)
 
+
+def torch_version():
+    """(2, 14)"""
+    return tuple(int(number) for number in torch.__version__.split(".")[:2])
+
+
 LIMIT = datetime.timedelta(seconds=60)
 
 

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import torch
-from ranks import RanksTest, dist
+from ranks import RanksTest, dist, torch_version
 
 import shmem_torch
 
@@ -65,6 +65,11 @@ class Space(dict):
             return loss, [one.detach().tolist() for one in self["model"].parameters()]
         if name == "results" and "memory" in self:
             return self["tensor"][:2].tolist()
+        if name == "results" and "window" in self:
+            dist.barrier()
+            result = self["tensor"].tolist(), self["there"].tolist()
+            dist.barrier()  # a rank's memory goes with its tensor
+            return result
         return super().get(name, default)
 
 
@@ -103,6 +108,12 @@ class Documents(RanksTest):
         with tempfile.TemporaryDirectory() as folder:
             results = self.on_ranks(2, run(block_with("rendezvous"), folder, lambda rank, size: Space(results=None)))
         self.assertEqual(results, [[7, 0], [7, 1]])
+
+    @unittest.skipUnless(torch_version() >= (2, 14), "this PyTorch has no windows")
+    def test_the_window(self):
+        with tempfile.TemporaryDirectory() as folder:
+            results = self.on_ranks(2, run(block_with("_new_window"), folder, lambda rank, size: Space(results=None)))
+        self.assertEqual(results, [([0, 11], [10, 0]), ([10, 0], [0, 11])])
 
     def test_the_other_examples(self):
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")

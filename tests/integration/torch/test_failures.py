@@ -10,7 +10,7 @@ import time
 import unittest
 
 import torch
-from ranks import RanksTest, dist
+from ranks import RanksTest, dist, torch_version
 
 import shmem_torch
 
@@ -21,6 +21,11 @@ def text_of(call):
     except RuntimeError as error:
         return str(error)
     return "nothing was raised"
+
+
+def views_as_real():
+    """Newer versions of PyTorch give complex numbers to broadcast as pairs."""
+    return torch_version() >= (2, 14)
 
 
 def complex_of(rank):
@@ -152,7 +157,7 @@ def wrong_arguments(rank, size):
         lambda: dist.reduce(complex_zeros(2), 0, dist.ReduceOp.PRODUCT),
         lambda: dist.reduce_scatter(complex_zeros(2), [complex_zeros(2), complex_zeros(2)], dist.ReduceOp.MAX),
         lambda: dist.send(torch.zeros(1), 1 - rank, tag=-1),
-        lambda: dist.all_reduce(torch.zeros(2, device="meta")),
+        lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(2).to_sparse()),
     ):
         try:
             call()
@@ -364,13 +369,15 @@ def a_rank_that_does_not_start(rank, size):
 class Failures(RanksTest):
     def test_calls_that_differ_raise_on_all_ranks(self):
         for texts in self.on_ranks(2, differing_calls):
-            parts = ["12 bytes", "36008 bytes", "float64", "root 1", "barrier", "here Float [", "signature", "Complex"]
+            parts = ["12 bytes", "36008 bytes", "float64", "root 1", "barrier", "here Float [", "signature"]
+            parts += ["type float64" if views_as_real() else "Complex"]
             for text, part in zip(texts, parts + ["alltoall"], strict=True):
                 self.assertIn("rank 1", text)
                 self.assertIn(part, text)
             self.assertIn("rank 0: Float [3, 2]; rank 1: Float [2, 3]", texts[5])
             self.assertIn("rank 0: Float [2], Float [4]; rank 1: Float [3], Float [3]", texts[6])
-            self.assertIn("rank 0: ComplexFloat [4]; rank 1: ComplexDouble [2]", texts[7])
+            said = "Float [4, 2]; rank 1: Double [2, 2]" if views_as_real() else "ComplexFloat [4]; rank 1: ComplexDouble [2]"
+            self.assertIn(f"rank 0: {said}", texts[7])
             self.assertIn("rank 0: Float [4]; rank 1: Int [4]", texts[8])
 
     def test_messages_that_differ_raise_on_both_ranks(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed._symmetric_memory on CPU tensors: buffers, signals and barriers of the ranks. PyTorch 2.6 only."""
+"""torch.distributed._symmetric_memory on CPU tensors: buffers, signals and barriers of the ranks. PyTorch 2.6 and 2.14."""
 
 import datetime
 import gc
@@ -11,7 +11,7 @@ import time
 import unittest
 
 import torch
-from ranks import RanksTest, dist
+from ranks import RanksTest, dist, torch_version
 
 import shmem_torch
 
@@ -88,6 +88,15 @@ def dtypes_and_shapes(rank, size):
     assert memory.get_buffer(0, (0,), torch.float32).numel() == 0
     # The collective calls take it as any tensor.
     tensor, memory = shared(COUNT, fill=rank)
+    if torch_version() >= (2, 14):
+        assert symm_mem.get_backend("cpu") == "SHMEM"
+        assert symm_mem.is_symm_mem_tensor(tensor) and symm_mem.is_symm_mem_tensor(tensor[5:])
+        assert not symm_mem.is_symm_mem_tensor(torch.zeros(3))
+        assert (memory.device.type, memory.offset) == ("cpu", 0)
+        right = (rank + 1) % size
+        memory.barrier()
+        assert (memory.get_remote_tensor(right, (COUNT,), torch.float32) == right).all()
+        memory.barrier()
     dist.all_reduce(tensor)
     assert (tensor == size * (size - 1) // 2).all()
     memory.barrier()
@@ -101,7 +110,6 @@ def wrong_arguments(rank, size):
         lambda: memory.get_buffer(-1, (1,), torch.float32),
         lambda: memory.get_buffer(0, (11,), torch.float32),
         lambda: memory.get_buffer(0, (10,), torch.float32, 1),
-        lambda: memory.get_buffer(0, (1,), torch.float32, -1),
         lambda: memory.get_buffer(0, (1 << 40, 1 << 40), torch.float32),
         lambda: memory.barrier(-1),
         lambda: memory.barrier(1 << 20),
@@ -109,6 +117,8 @@ def wrong_arguments(rank, size):
         lambda: memory.wait_signal(-1, 0),
         lambda: symm_mem.rendezvous(torch.zeros(10), dist.group.WORLD),
         lambda: symm_mem.rendezvous(tensor, other),
+        # PyTorch 2.14 makes the tensor itself, and lets this one pass.
+        lambda: memory.get_buffer(0, (1 if torch_version() < (2, 14) else 12,), torch.float32, -1),
     ):
         try:
             call()
