@@ -49,6 +49,29 @@ SHMEM_FORWARD(int, list,
               (shmemx_exchange_t * exchange, uint32_t seat, uint64_t* cursor, shmemx_exchange_name_t* names,
                shmemx_exchange_block_t* blocks, size_t capacity),
               (exchange, seat, cursor, names, blocks, capacity))
+SHMEM_FORWARD(int, hold,
+              (const char* name, const shmemx_exchange_options_t* options, const shmemx_exchange_holding_t* holding,
+               shmemx_exchange_t** exchange),
+              (name, options, holding, exchange))
+SHMEM_FORWARD(int, use_holder, (shmemx_exchange_t * exchange, const char* tenant, uint32_t answer_ms),
+              (exchange, tenant, answer_ms))
+SHMEM_FORWARD(int, put, (shmemx_exchange_t * exchange, shmemx_exchange_put_t* puts, size_t count),
+              (exchange, puts, count))
+SHMEM_FORWARD(int, discard,
+              (shmemx_exchange_t * exchange, const shmemx_exchange_key_t* keys, size_t count, uint64_t layout,
+               int32_t* statuses),
+              (exchange, keys, count, layout, statuses))
+SHMEM_FORWARD(int, discard_all, (shmemx_exchange_t * exchange), (exchange))
+SHMEM_FORWARD(int, pin,
+              (shmemx_exchange_t * exchange, const shmemx_exchange_key_t* keys, size_t count, uint64_t layout,
+               int pinned, int32_t* statuses),
+              (exchange, keys, count, layout, pinned, statuses))
+SHMEM_FORWARD(int, holder_stats, (shmemx_exchange_t * exchange, shmemx_exchange_holder_stats_t* stats),
+              (exchange, stats))
+SHMEM_FORWARD(int, events,
+              (shmemx_exchange_t * exchange, shmemx_exchange_position_t* position, shmemx_exchange_event_t* events,
+               size_t capacity, uint64_t timeout_ns),
+              (exchange, position, events, capacity, timeout_ns))
 SHMEM_FORWARD(int, plan,
               (const shmemx_exchange_share_t* members, size_t member_count, shmemx_exchange_load_t* loads,
                size_t load_count, double tolerance, shmemx_exchange_move_t* moves, size_t capacity),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of shmemx_exchange.h but the planner's, and those of shmemx.h that a program needs for them.
+// The calls of shmemx_exchange.h but those of the planner and the holder, and those of shmemx.h that a program needs.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -7,26 +7,25 @@
 #include <sstream>
 #include <string>
 
-#include "base/forks.hpp"
-#include "kv/exchange/call_errors.hpp"
-#include "kv/exchange/exchange.hpp"
+#include "kv/exchange/handle.hpp"
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
 #include "shmemx.h"
 #include "wire/interfaces.hpp"
 
 using shmem::Result;
+using shmem::exchange::code_of;
 using shmem::exchange::Exchange;
+using shmem::exchange::HolderClient;
+using shmem::exchange::is_inherited;
 using shmem::exchange::NetworkSettings;
 using shmem::exchange::refuse;
+using shmem::exchange::refuse_child;
 using shmem::exchange::report;
 using shmem::exchange::Settings;
+using shmem::exchange::settings_from;
+using shmem::exchange::take_option;
 using shmem::exchange::TransferPointer;
-
-struct shmemx_exchange_t {
-  std::unique_ptr<Exchange> exchange;
-  unsigned fork = base::forks();
-};
 
 struct shmemx_exchange_transfer_t {
   TransferPointer transfer;
@@ -37,55 +36,6 @@ namespace {
 
 /// The most that a call takes: it returns their number.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
-
-/// A handle that this process has inherited by a fork cannot be used: the threads behind it are its parent's, and one
-/// of them may have had a mutex.
-template <typename Handle>
-bool is_inherited(const Handle& handle) {
-  return handle.fork != base::forks();
-}
-
-[[gnu::cold, gnu::noinline]] int refuse_child(const char* call) {
-  return report(
-      shmem::fail(std::errc::operation_not_permitted,
-                  fmt::format("shmem: {}: this process was forked from a member of the exchange, and is not a member "
-                              "itself; open the exchange in this process",
-                              call)));
-}
-
-int code_of(const Result<void>& result) {
-  return result ? 0 : report(result.error());
-}
-
-/// Takes an option: 0 is the default, and more than `most` is an error.
-bool take_option(std::uint32_t given, std::uint32_t most, std::uint32_t& value) {
-  value = given != 0 ? given : value;
-  return value <= most;
-}
-
-Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
-  Settings settings;
-  const shmemx_exchange_options_t given = options != nullptr ? *options : shmemx_exchange_options_t{};
-  const bool reserved = given.reserved[0] != 0 || given.reserved[1] != 0 || given.reserved[2] != 0;
-  if (reserved || !take_option(given.blocks, shmem::exchange::kMostSlots, settings.blocks) ||
-      !take_option(given.leases, shmem::exchange::kMostLeases, settings.leases) ||
-      !take_option(given.lease_ms, 60'000, settings.lease_ms) ||
-      !take_option(given.transfers, 4096, settings.transfers) ||
-      !take_option(given.join_ms, 60'000, settings.join_ms)) {
-    return shmem::fail(std::errc::invalid_argument,
-                       "shmem: shmemx_exchange_open: an option is too large, or a reserved one is not 0");
-  }
-  if (given.metrics != nullptr) {
-    settings.metrics = given.metrics;
-  }
-  const auto variables = shmem::process_options();
-  if (!variables) {
-    return variables.error();
-  }
-  settings.host_id = variables->host_id;
-  settings.folder = given.directory != nullptr ? given.directory : variables->exchange_dir;
-  return settings;
-}
 
 Result<wire::Endpoint> endpoint_from(const std::string& text) {
   auto endpoint = wire::parse_endpoint(text);
@@ -151,6 +101,30 @@ Result<NetworkSettings> network_from(const shmemx_exchange_network_t& given) {
 
 }  // namespace
 
+Result<Settings> shmem::exchange::settings_from(const shmemx_exchange_options_t* options, const char* call) {
+  Settings settings;
+  const shmemx_exchange_options_t given = options != nullptr ? *options : shmemx_exchange_options_t{};
+  const bool reserved = given.reserved[0] != 0 || given.reserved[1] != 0 || given.reserved[2] != 0;
+  if (reserved || !take_option(given.blocks, shmem::exchange::kMostSlots, settings.blocks) ||
+      !take_option(given.leases, shmem::exchange::kMostLeases, settings.leases) ||
+      !take_option(given.lease_ms, 60'000, settings.lease_ms) ||
+      !take_option(given.transfers, 4096, settings.transfers) ||
+      !take_option(given.join_ms, 60'000, settings.join_ms)) {
+    return shmem::fail(std::errc::invalid_argument,
+                       fmt::format("shmem: {}: an option is too large, or a reserved one is not 0", call));
+  }
+  if (given.metrics != nullptr) {
+    settings.metrics = given.metrics;
+  }
+  const auto variables = shmem::process_options();
+  if (!variables) {
+    return variables.error();
+  }
+  settings.host_id = variables->host_id;
+  settings.folder = given.directory != nullptr ? given.directory : variables->exchange_dir;
+  return settings;
+}
+
 extern "C" {
 
 int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,
@@ -159,7 +133,7 @@ int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* opti
     return refuse(__func__, name == nullptr ? "name is NULL" : "exchange is NULL");
   }
   *exchange = nullptr;
-  const auto settings = settings_from(options);
+  const auto settings = settings_from(options, __func__);
   if (!settings) {
     return report(settings.error());
   }
@@ -167,7 +141,8 @@ int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* opti
   if (!opened) {
     return report(opened.error());
   }
-  *exchange = new shmemx_exchange_t{.exchange = *std::move(opened)};
+  auto client = std::make_unique<HolderClient>(**opened);
+  *exchange = new shmemx_exchange_t{.exchange = *std::move(opened), .client = std::move(client), .holder = nullptr};
   return 0;
 }
 SHMEM_EXCHANGE_CATCH
@@ -210,7 +185,10 @@ SHMEM_EXCHANGE_CATCH
 void shmemx_exchange_close(shmemx_exchange_t* exchange) noexcept {
   const std::unique_ptr<shmemx_exchange_t> owner(exchange);
   if (owner && is_inherited(*owner)) {
-    static_cast<void>(owner->exchange.release());  // the copy stays
+    // The copies stay.
+    static_cast<void>(owner->holder.release());
+    static_cast<void>(owner->client.release());
+    static_cast<void>(owner->exchange.release());
   }
 }
 

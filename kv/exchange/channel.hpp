@@ -16,17 +16,15 @@
 
 #include "base/fd.hpp"
 #include "base/private_fd.hpp"
+#include "kv/exchange/meeting_place.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {
 
 constexpr std::uint32_t kMostMembers = 64;
-constexpr std::size_t kMostNameBytes = 48;
-/// What may follow the name of an exchange: members see each other on seats only if that is equal.
-constexpr std::size_t kMostNodeBytes = 17;
 
 /// The first bytes of each message. It changes with the protocol, or with what is in shared memory.
-constexpr std::uint32_t kProtocol = 0x6b'76'78'02;
+constexpr std::uint32_t kProtocol = 0x6b'76'78'03;
 /// In the lowest byte alone, so that members with different versions can tell each other from garbage.
 constexpr bool is_other_version(std::uint32_t protocol) {
   return protocol != kProtocol && protocol >> 8 == kProtocol >> 8;
@@ -34,10 +32,13 @@ constexpr bool is_other_version(std::uint32_t protocol) {
 
 enum class Kind : std::uint32_t {
   kHello = 1,    // a reader's first message: `number` is its seat
-  kWelcome = 2,  // the answer, after its regions: slots, quota; descriptors: directory, leases
+  kWelcome = 2,  // the answer, after its regions: slots, quota, flags; descriptors: directory, leases
   kRegion = 3,   // memory was registered: `number`, range; descriptor: its file
   kGone = 4      // memory was unregistered: `number`
 };
+
+/// Flag of kWelcome: the member wants to know which of its blocks are used (leases.hpp).
+constexpr std::uint32_t kWantsUse = 1;
 
 /// Whole messages, at most this large.
 struct Message {
@@ -47,7 +48,7 @@ struct Message {
   std::uint32_t number = 0;
   std::uint32_t quota = 0;
   std::uint32_t lease_ms = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t flags = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
@@ -62,18 +63,6 @@ struct Received {
   [[nodiscard]] bool has_files() const {
     return std::any_of(files.begin(), files.end(), [](const base::UniqueFd& file) { return file.get() >= 0; });
   }
-};
-
-/// Where the seats of an exchange are.
-struct MeetingPlace {
-  MeetingPlace(std::string name,
-               std::string where = {})  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
-      : exchange(std::move(name)), folder(std::move(where)) {}
-
-  std::string exchange;  // its name, and what may follow it
-  /// "": outside the file system, in the network namespace. Else for processes of all namespaces that have the folder.
-  /// There, a seat is taken while its member has a lock. The next member takes over the seat of one that was killed.
-  std::string folder;
 };
 
 /// One end. Nothing waits: these calls return at once. Used by one thread at a time.
@@ -116,24 +105,16 @@ class Listener {
   static Result<Listener> open(const MeetingPlace& place);
 
   [[nodiscard]] std::uint32_t seat() const { return seat_; }
-  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] int fd() const { return socket_.fd(); }
   /// The connection of a process that waits, which may be another user's, or nothing.
   std::optional<Channel> accept();
   /// No process can connect any more. Nothing is left in the folder.
-  void shut();
+  void shut() { socket_.shut(); }
 
  private:
-  /// A seat in a folder.
-  struct Files {
-    base::PrivateFd lock;
-    std::string socket_path;  // "": outside the file system
-  };
-  Listener(base::UniqueFd socket, std::uint32_t seat, Files files)
-      : files_(std::move(files)), socket_(std::move(socket)), seat_(seat) {}
-  static Result<base::UniqueFd> lock(const std::string& path);
+  Listener(PlaceSocket socket, std::uint32_t seat) : socket_(std::move(socket)), seat_(seat) {}
 
-  Files files_;
-  base::PrivateFd socket_;
+  PlaceSocket socket_;
   std::uint32_t seat_;
 };
 

@@ -39,7 +39,7 @@ void fill(Entry& entry, const Key& key, const Place& place) {
 
 }  // namespace
 
-Result<DirectoryWriter> DirectoryWriter::create(std::uint32_t slots) {
+Result<DirectoryWriter> DirectoryWriter::create(std::uint32_t slots, Identity identity) {
   const std::size_t size = directory_size(slots);
   auto file = base::create_memfd("shmem-exchange-directory", size, base::MemfdPages::kUsual, base::MemfdSeals::kOpen);
   if (!file) {
@@ -53,20 +53,25 @@ Result<DirectoryWriter> DirectoryWriter::create(std::uint32_t slots) {
   if (auto sealed = base::keep_pages(file->get()); !sealed) {
     return sealed.error();
   }
-  return DirectoryWriter(*std::move(file), *std::move(memory), slots);
+  return DirectoryWriter(*std::move(file), *std::move(memory), slots, identity);
 }
 
-DirectoryWriter::DirectoryWriter(base::UniqueFd file, base::Mapping memory, std::uint32_t slots)
-    : file_(std::move(file)), memory_(std::move(memory)), slots_(slots), words_(index_words(slots)) {}
+DirectoryWriter::DirectoryWriter(base::UniqueFd file, base::Mapping memory, std::uint32_t slots, Identity identity)
+    : file_(std::move(file)),
+      memory_(std::move(memory)),
+      slots_(slots),
+      identity_(identity),
+      words_(index_words(slots)) {}
 
-std::optional<std::uint32_t> DirectoryWriter::find(const Key& key) const {
+std::optional<std::uint32_t> DirectoryWriter::find(const Key& key, std::uint64_t layout) const {
   for (std::size_t i = 0; i < kWindow; ++i) {
     const std::uint64_t found = word(key.hash() + i).load(std::memory_order_relaxed);
     if (found == kEmpty) {
       return std::nullopt;
     }
     const std::uint32_t slot = static_cast<std::uint32_t>(found) - kFirstSlot;
-    if (found != kRemoved && has_tag(found, key.hash()) && has_key(entry(slot), key)) {
+    if (found != kRemoved && has_tag(found, key.hash()) && has_key(entry(slot), key) &&
+        (identity_ == Identity::kKey || entry(slot).layout.load(std::memory_order_relaxed) == layout)) {
       return slot;
     }
   }
@@ -100,10 +105,17 @@ std::optional<std::uint32_t> DirectoryWriter::take_slot() {
   return static_cast<std::uint32_t>(used_.size() - 1);
 }
 
-std::errc DirectoryWriter::publish(const Key& key, const Place& place) {
-  if (const auto there = find(key)) {
-    return is_valid(entry(*there).epoch.load(std::memory_order_relaxed)) ? std::errc::file_exists
-                                                                         : std::errc::device_or_resource_busy;
+Key DirectoryWriter::key_at(std::uint32_t slot) const {
+  constexpr auto kOrder = std::memory_order_relaxed;
+  std::array<std::uint64_t, kKeyWords> words{};
+  const auto& from = entry(slot).key;
+  std::transform(from.begin(), from.end(), words.begin(), [](const auto& word) { return word.load(kOrder); });
+  return *Key::make(words.data(), static_cast<std::uint32_t>(entry(slot).region_and_key_bytes.load(kOrder)));
+}
+
+std::errc DirectoryWriter::publish(const Key& key, const Place& place, std::uint32_t* at) {
+  if (const auto there = find(key, place.layout)) {
+    return is_published(*there) ? std::errc::file_exists : std::errc::device_or_resource_busy;
   }
   // What allocates comes first: an entry is published with all that belongs to it, or not at all.
   std::uint64_t& uses = uses_[place.region];
@@ -123,15 +135,19 @@ std::errc DirectoryWriter::publish(const Key& key, const Place& place) {
   used_[*slot].index = *index;
   ++uses;
   count(1, place.bytes);
+  if (at != nullptr) {
+    *at = *slot;
+  }
   return {};
 }
 
-std::optional<DirectoryWriter::Withdrawn> DirectoryWriter::withdraw(const Key& key) {
-  const auto slot = find(key);
-  if (!slot) {
-    return std::nullopt;
-  }
-  Entry& mine = entry(*slot);
+std::optional<DirectoryWriter::Withdrawn> DirectoryWriter::withdraw(const Key& key, std::uint64_t layout) {
+  const auto slot = find(key, layout);
+  return slot ? std::optional(withdraw_at(*slot)) : std::nullopt;
+}
+
+DirectoryWriter::Withdrawn DirectoryWriter::withdraw_at(std::uint32_t slot) {
+  Entry& mine = entry(slot);
   const std::uint64_t epoch = mine.epoch.load(std::memory_order_relaxed);
   if (is_valid(epoch)) {
     mine.epoch.store(epoch + 1, std::memory_order_relaxed);
@@ -139,11 +155,11 @@ std::optional<DirectoryWriter::Withdrawn> DirectoryWriter::withdraw(const Key& k
     // reads the epoch, with the same fence between: one of the two sees the other. And a reader that copies changed
     // bytes sees the changed epoch afterwards (after_reads()).
     quiet();
-    used_[*slot].withdrawn = std::chrono::steady_clock::now();
-    used_[*slot].is_withdrawn = true;
+    used_[slot].withdrawn = std::chrono::steady_clock::now();
+    used_[slot].is_withdrawn = true;
     count(-1, std::uint64_t{0} - mine.bytes.load(std::memory_order_relaxed));
   }
-  return Withdrawn{*slot, mine.epoch.load(std::memory_order_relaxed), used_[*slot].withdrawn};
+  return {slot, mine.epoch.load(std::memory_order_relaxed), used_[slot].withdrawn};
 }
 
 void DirectoryWriter::remove(const Withdrawn& withdrawn) {

@@ -23,12 +23,15 @@ struct Place {
   std::uint64_t layout = 0;
 };
 
+/// What makes two entries of one directory different: their keys, or their keys and layouts.
+enum class Identity { kKey, kKeyAndLayout };
+
 /// Owns the memory. Used by one thread at a time; readers of other processes at any time.
 class DirectoryWriter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  static Result<DirectoryWriter> create(std::uint32_t slots);
+  static Result<DirectoryWriter> create(std::uint32_t slots, Identity identity = Identity::kKey);
 
   [[nodiscard]] int file() const { return file_.get(); }
   /// directory_size(slots()) bytes, for readers of this process.
@@ -38,8 +41,17 @@ class DirectoryWriter {
   /// For the whole process: any thread may add to them.
   [[nodiscard]] Counters& counters() const { return reinterpret_cast<DirectoryHeader*>(memory_.data())->counters; }
 
-  /// Errors, without a text: EEXIST the key has an entry; EBUSY it was withdrawn and not removed; ENOSPC.
-  std::errc publish(const Key& key, const Place& place);
+  /// The entry of the key, and with kKeyAndLayout of the layout, also if it was withdrawn and not removed.
+  [[nodiscard]] std::optional<std::uint32_t> find(const Key& key, std::uint64_t layout) const;
+  [[nodiscard]] bool is_published(std::uint32_t slot) const {
+    return is_valid(entry(slot).epoch.load(std::memory_order_relaxed));
+  }
+  /// What is in the slot. REQUIRES: find() or publish() has returned it, and it was not removed since.
+  [[nodiscard]] Key key_at(std::uint32_t slot) const;
+
+  /// Errors, without a text: EEXIST the key has an entry; EBUSY it was withdrawn and not removed; ENOSPC. `at`, if not
+  /// null, gets the slot.
+  std::errc publish(const Key& key, const Place& place, std::uint32_t* at = nullptr);
 
   struct Withdrawn {
     std::uint32_t slot = 0;
@@ -48,7 +60,9 @@ class DirectoryWriter {
   };
   /// Makes the entry invalid, if it is not yet; readers that come later see that, and what they wrote earlier is
   /// visible here. Nothing if there is no such entry.
-  std::optional<Withdrawn> withdraw(const Key& key);
+  std::optional<Withdrawn> withdraw(const Key& key, std::uint64_t layout = 0);
+  /// The same. REQUIRES: find() or publish() has returned the slot, and it was not removed since.
+  Withdrawn withdraw_at(std::uint32_t slot);
   /// False: the entry has been removed, and perhaps the key published again.
   [[nodiscard]] bool is_withdrawn(const Withdrawn& withdrawn) const {
     return used_[withdrawn.slot].is_withdrawn &&
@@ -72,14 +86,13 @@ class DirectoryWriter {
     bool is_withdrawn = false;  // and not removed
   };
 
-  DirectoryWriter(base::UniqueFd file, base::Mapping memory, std::uint32_t slots);
+  DirectoryWriter(base::UniqueFd file, base::Mapping memory, std::uint32_t slots, Identity identity);
   [[nodiscard]] std::atomic<std::uint64_t>& word(std::size_t i) const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(memory_.data() + kIndexOffset)[i & (words_ - 1)];
   }
   [[nodiscard]] Entry& entry(std::uint32_t slot) const {
     return reinterpret_cast<Entry*>(memory_.data() + entries_offset(slots_))[slot];
   }
-  [[nodiscard]] std::optional<std::uint32_t> find(const Key& key) const;
   [[nodiscard]] std::optional<std::size_t> free_word(const Key& key) const;
   std::optional<std::uint32_t> take_slot();
   void clear_word(std::size_t at);
@@ -88,6 +101,7 @@ class DirectoryWriter {
   base::UniqueFd file_;
   base::Mapping memory_;
   std::uint32_t slots_;
+  Identity identity_;
   std::size_t words_;
   std::vector<Slot> used_;           // by slot, as far as slots have been used
   std::vector<std::uint32_t> free_;  // of those

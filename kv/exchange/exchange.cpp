@@ -13,11 +13,6 @@
 namespace shmem::exchange {
 namespace {
 
-bool is_name(const std::string& name) {
-  constexpr const char* kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  return !name.empty() && name.size() <= kMostNameBytes && name.find_first_not_of(kAllowed) == std::string::npos;
-}
-
 Result<std::uint64_t> new_id() {
   std::uint64_t id = 0;
   while (id == 0) {
@@ -62,18 +57,23 @@ Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Readers
 
 }  // namespace
 
+bool is_plain_name(std::string_view name) {
+  constexpr const char* kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return name.size() <= kMostNameBytes && name.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
 Error Exchange::problem(std::errc code, std::string text) {
   return fail(code, "shmem: " + std::move(text));
 }
 
 Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const Settings& settings) {
-  if (!is_name(name)) {
+  if (name.empty() || !is_plain_name(name)) {
     return problem(
         std::errc::invalid_argument,
         fmt::format("an exchange cannot have this name of {} bytes: it has 1 to {} letters, digits, '.', '_' or '-'",
                     name.size(), kMostNameBytes));
   }
-  auto directory = DirectoryWriter::create(settings.blocks);
+  auto directory = DirectoryWriter::create(settings.blocks, settings.holds ? Identity::kKeyAndLayout : Identity::kKey);
   auto id = new_id();
   if (!directory || !id) {
     return directory ? id.error() : directory.error();
@@ -83,9 +83,10 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
                   .directory = exchange->directory_.file(),
                   .slots = settings.blocks,
                   .quota = settings.leases,
-                  .lease_ms = settings.lease_ms};
-  auto members = Members::open({name + node_suffix(settings.host_id), settings.folder}, self,
-                               std::chrono::milliseconds(settings.join_ms), exchange->counters_);
+                  .lease_ms = settings.lease_ms,
+                  .wants_use = settings.holds};
+  auto members =
+      Members::open(exchange->place_of_node(), self, std::chrono::milliseconds(settings.join_ms), exchange->counters_);
   if (!members) {
     return problem(members.error().code, members.error().text);
   }
@@ -111,11 +112,21 @@ Exchange::Exchange(std::string name, std::uint64_t id, const Settings& settings,
       directory_(std::move(directory)),
       counters_(directory_.counters()) {}
 
+MeetingPlace Exchange::place_of_node() const {
+  return {name_ + node_suffix(settings_.host_id), settings_.folder};
+}
+
+void Exchange::add_metrics(WriteMetrics write) {
+  const std::lock_guard lock(more_metrics_mutex_);
+  more_metrics_ = std::move(write);
+}
+
 Result<void> Exchange::start_metrics(const std::string& address) {
   auto server = MetricsServer::start(address, [this] {
     shmemx_exchange_stats_t now;
     stats(now);
-    return metrics_text(name_, now, *times_);
+    const std::lock_guard lock(more_metrics_mutex_);
+    return metrics_text(name_, now, *times_, more_metrics_);
   });
   if (!server) {
     return server.error();

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "kv/exchange/counters.hpp"
 #include "kv/exchange/directory_writer.hpp"
@@ -33,6 +34,7 @@ struct Settings {
   std::optional<std::string> metrics{};  // the address
   std::string host_id{};                 // SHMEM_HOST_ID: members with different ones count as on different nodes
   std::string folder{};                  // MeetingPlace::folder
+  bool holds = false;                    // it is the holder: holder.hpp
 };
 
 /// How a member reaches those on other nodes.
@@ -51,6 +53,9 @@ constexpr std::chrono::nanoseconds limit_of(std::uint64_t timeout_ns) {
              ? std::chrono::nanoseconds(static_cast<std::int64_t>(timeout_ns))
              : kLongest;
 }
+
+/// Letters, digits, '.', '_' and '-', up to kMostNameBytes: of an exchange, where it is not empty, or of a tenant.
+bool is_plain_name(std::string_view name);
 
 /// Thread-safe.
 class Exchange {
@@ -74,6 +79,30 @@ class Exchange {
   /// `statuses` may be null.
   Result<void> pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
   Result<TransferPointer> start_pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
+
+  // For the holder, which alone publishes and withdraws here. Entries are told apart by key and layout.
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] MeetingPlace place_of_node() const;
+  /// More metrics than those of the exchange. Empty: none from now on.
+  void add_metrics(WriteMetrics write);
+  std::errc publish_held(const Key& key, const Place& place, std::uint32_t& slot);
+  [[nodiscard]] std::optional<std::uint32_t> held(const Key& key, std::uint64_t layout) const;
+  [[nodiscard]] std::optional<std::uint32_t> held_in_any_layout(const Key& key) const;
+  [[nodiscard]] Key held_key(std::uint32_t slot) const;
+  DirectoryWriter::Withdrawn withdraw_held(std::uint32_t slot);
+  /// False: a reader has a lease of it; call again.
+  bool remove_held(const DirectoryWriter::Withdrawn& withdrawn);
+  /// A reader has a lease of it.
+  [[nodiscard]] bool is_read(std::uint32_t slot) const;
+  /// A reader has used it since the last call.
+  [[nodiscard]] bool take_use(std::uint32_t slot) const { return members_->readers().take_use(slot); }
+
+  /// The member of this node with this id has published the block. It then counts as used.
+  [[nodiscard]] bool has_published(std::uint64_t member, const Key& key, std::uint64_t layout,
+                                   std::uint64_t bytes) const;
 
   int members(std::span<shmemx_exchange_member_t> members) const;
   Result<int> list(std::uint32_t seat, std::uint64_t& cursor, std::span<shmemx_exchange_name_t> names, Block* blocks);
@@ -115,6 +144,8 @@ class Exchange {
   std::mutex connect_mutex_;  // for the next
   std::unique_ptr<RemoteMembers> remote_;
   std::atomic<RemoteMembers*> remote_now_{nullptr};  // that, once it is complete
+  std::mutex more_metrics_mutex_;                    // for the next
+  WriteMetrics more_metrics_;
   // Last: they use the others.
   std::unique_ptr<Transfers> transfers_;         // of blocks of this node only
   std::unique_ptr<Transfers> remote_transfers_;  // the others, which may wait long for a member that does not answer

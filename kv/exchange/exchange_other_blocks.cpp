@@ -203,6 +203,18 @@ Result<TransferPointer> Exchange::start_pull(std::span<const Block> blocks, void
   return transfer;
 }
 
+bool Exchange::has_published(std::uint64_t member, const Key& key, std::uint64_t layout, std::uint64_t bytes) const {
+  const Peers peers = members_->peers();
+  for (const auto& peer : *peers) {
+    if (peer->id() == member && peer->is_alive()) {
+      Block block{};
+      return peer->find(key, layout, 0, block) == DirectoryReader::Outcome::kFound && block.layout == layout &&
+             block.bytes == bytes;
+    }
+  }
+  return false;
+}
+
 Result<int> Exchange::list(std::uint32_t seat, std::uint64_t& cursor, std::span<shmemx_exchange_name_t> names,
                            Block* blocks) {
   if (seat >= kFirstRemoteSeat && remote() != nullptr) {

@@ -154,7 +154,7 @@ int Exchange::publish(std::span<shmemx_exchange_entry_t> entries) {
   int published = 0;
   const std::lock_guard lock(mutex_);
   for (auto& entry : entries) {
-    entry.status = -static_cast<std::int32_t>(publish_one(entry));
+    entry.status = settings_.holds ? -EPERM : -static_cast<std::int32_t>(publish_one(entry));
     published += entry.status == 0 ? 1 : 0;
   }
   add(counters_.published, static_cast<std::uint64_t>(published));
@@ -187,6 +187,9 @@ bool Exchange::remove_withdrawn(const DirectoryWriter::Withdrawn& withdrawn) {
 
 Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std::chrono::nanoseconds limit) {
   const Timer timer(times_ ? &times_->withdraw : nullptr);
+  if (settings_.holds) {
+    return problem(std::errc::operation_not_permitted, "the holder of an exchange withdraws blocks by itself; discard");
+  }
   std::vector<Key> named;
   named.reserve(keys.size());
   for (const auto& given : keys) {
@@ -229,6 +232,49 @@ Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std
                       : problem(std::errc::no_such_file_or_directory,
                                 fmt::format("{} of {} not published", missing,
                                             base::count(keys.size(), "key") + (missing == 1 ? " is" : " are")));
+}
+
+// ---- Blocks that the holder publishes ----
+
+std::errc Exchange::publish_held(const Key& key, const Place& place, std::uint32_t& slot) try {
+  const std::lock_guard lock(mutex_);
+  const std::errc error = directory_.publish(key, place, &slot);
+  add(counters_.published, error == std::errc{} ? 1 : 0);
+  return error;
+} catch (const std::bad_alloc&) {
+  return std::errc::not_enough_memory;
+}
+
+std::optional<std::uint32_t> Exchange::held(const Key& key, std::uint64_t layout) const {
+  const std::lock_guard lock(mutex_);
+  const auto slot = directory_.find(key, layout);
+  return slot && directory_.is_published(*slot) ? slot : std::nullopt;
+}
+
+std::optional<std::uint32_t> Exchange::held_in_any_layout(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  Found found;
+  const DirectoryReader reader(directory_.memory(), directory_.slots());
+  return reader.find(key, 0, found) == DirectoryReader::Outcome::kFound ? std::optional(found.slot) : std::nullopt;
+}
+
+Key Exchange::held_key(std::uint32_t slot) const {
+  const std::lock_guard lock(mutex_);
+  return directory_.key_at(slot);
+}
+
+DirectoryWriter::Withdrawn Exchange::withdraw_held(std::uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  return directory_.withdraw_at(slot);
+}
+
+bool Exchange::remove_held(const DirectoryWriter::Withdrawn& withdrawn) {
+  const std::lock_guard lock(mutex_);
+  return remove_withdrawn(withdrawn);
+}
+
+bool Exchange::is_read(std::uint32_t slot) const {
+  return is_leased(slot, lease_clock());
 }
 
 }  // namespace shmem::exchange

@@ -37,6 +37,7 @@ class Key {
   [[nodiscard]] std::uint64_t word(std::size_t i) const { return words_[i]; }
   [[nodiscard]] const void* data() const { return words_.data(); }
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] bool is(const Key& other) const { return bytes_ == other.bytes_ && words_ == other.words_; }
 
  private:
   /// Each bit of the result depends on all bits of `value`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases: what a reader is reading, in memory that only the reader and the owner of the blocks have.
+// What a reader is reading (leases), and has read lately (use), in memory that only the reader and the owner of the
+// blocks have.
 #pragma once
 
 #include <algorithm>
@@ -40,19 +41,31 @@ constexpr bool is_lease_of(std::uint64_t word, std::uint32_t slot, std::uint32_t
          static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) - now) > 0;
 }
 
-inline std::size_t lease_bytes(std::uint32_t quota) {
-  return (quota + kPullWords) * sizeof(LeaseWord);
+/// After those words, if the owner evicts blocks by their use: a bit for each slot of its directory, which the reader
+/// sets when it finds or pulls the block, and the owner clears when it has seen it.
+using UseWord = std::atomic<std::uint64_t>;
+constexpr std::size_t use_words(std::uint32_t slots) {
+  return (std::size_t{slots} + 63) / 64;
+}
+constexpr std::uint64_t use_bit(std::uint32_t slot) {
+  return std::uint64_t{1} << slot % 64;
+}
+
+/// `slots` 0: without use.
+inline std::size_t lease_bytes(std::uint32_t quota, std::uint32_t slots = 0) {
+  return (quota + kPullWords) * sizeof(LeaseWord) + use_words(slots) * sizeof(UseWord);
 }
 
 /// The words of one reader, as the owner of the blocks sees them.
 class LeaseBoard {
  public:
-  static Result<LeaseBoard> create(std::uint32_t quota) {
-    auto file = base::create_memfd("shmem-exchange-leases", lease_bytes(quota));
+  /// `slots`: of use; 0: none.
+  static Result<LeaseBoard> create(std::uint32_t quota, std::uint32_t slots = 0) {
+    auto file = base::create_memfd("shmem-exchange-leases", lease_bytes(quota, slots));
     if (!file) {
       return file.error();
     }
-    auto memory = base::Mapping::share(file->get(), lease_bytes(quota));
+    auto memory = base::Mapping::share(file->get(), lease_bytes(quota, slots));
     if (!memory) {
       return memory.error();
     }
@@ -60,6 +73,7 @@ class LeaseBoard {
     board.file_ = *std::move(file);
     board.memory_ = *std::move(memory);
     board.words_ = {reinterpret_cast<LeaseWord*>(board.memory_.data()), quota + kPullWords};
+    board.used_ = {reinterpret_cast<UseWord*>(board.memory_.data() + lease_bytes(quota)), use_words(slots)};
     return board;
   }
 
@@ -73,11 +87,18 @@ class LeaseBoard {
       return is_lease_of(word.load(std::memory_order_acquire), slot, now);
     });
   }
+  /// The reader has used the block in the slot since the last call. Relaxed: it only says which block to evict.
+  [[nodiscard]] bool take_use(std::uint32_t slot) const {
+    const std::size_t word = slot / 64;
+    return word < used_.size() && (used_[word].load(std::memory_order_relaxed) & use_bit(slot)) != 0 &&
+           (used_[word].fetch_and(~use_bit(slot), std::memory_order_relaxed) & use_bit(slot)) != 0;
+  }
 
  private:
   base::UniqueFd file_;
   base::Mapping memory_;
   std::span<const LeaseWord> words_;
+  std::span<UseWord> used_;
 };
 
 /// The same words, as the reader sees them. Thread-safe.
@@ -86,9 +107,11 @@ class Leases {
   /// Those that calls of the program hold, and those of pulls that are under way.
   enum class Use { kHeld, kPull };
 
-  Leases(base::Mapping memory, std::uint32_t quota)
+  /// `slots`: of use; 0: none.
+  Leases(base::Mapping memory, std::uint32_t quota, std::uint32_t slots = 0)
       : memory_(std::move(memory)),
         words_(reinterpret_cast<LeaseWord*>(memory_.data()), quota + kPullWords),
+        used_(reinterpret_cast<UseWord*>(memory_.data() + lease_bytes(quota)), use_words(slots)),
         slots_(quota) {
     for (std::uint32_t i = 0; i < words_.size(); ++i) {
       (i < quota ? held_ : pull_).push_back(i);
@@ -139,11 +162,20 @@ class Leases {
     words_[i].store(lease_of(slot, end), std::memory_order_relaxed);
   }
 
+  /// Tells the owner, if it wants to know, that this reader uses the block. Relaxed: LeaseBoard::take_use().
+  void use(std::uint32_t slot) const {
+    const std::size_t word = slot / 64;
+    if (word < used_.size() && (used_[word].load(std::memory_order_relaxed) & use_bit(slot)) == 0) {
+      used_[word].fetch_or(use_bit(slot), std::memory_order_relaxed);
+    }
+  }
+
  private:
   std::vector<std::uint32_t>& of(Use use) { return use == Use::kHeld ? held_ : pull_; }
 
   base::Mapping memory_;
   std::span<LeaseWord> words_;
+  std::span<UseWord> used_;
   std::mutex mutex_;
   std::vector<std::uint32_t> held_, pull_;  // free
   std::vector<std::uint32_t> slots_;        // + 1, by held word; 0: free

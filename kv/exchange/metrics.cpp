@@ -10,7 +10,8 @@
 
 namespace shmem::exchange {
 
-std::string metrics_text(const std::string& exchange, const shmemx_exchange_stats_t& stats, const CallTimes& times) {
+std::string metrics_text(const std::string& exchange, const shmemx_exchange_stats_t& stats, const CallTimes& times,
+                         const WriteMetrics& more) {
   MetricsPage page("shmem_exchange", fmt::format("exchange=\"{}\"", exchange));
   page.info("The member that answers", fmt::format("seat=\"{}\",member=\"{:x}\"", stats.seat, stats.id));
   page.gauge("members", "", "Other members of the exchange", stats.members);
@@ -40,6 +41,9 @@ std::string metrics_text(const std::string& exchange, const shmemx_exchange_stat
   page.histogram("pull_seconds", "Times of calls that pull blocks, and of pulls in the background", times.pull);
   page.histogram("withdraw_seconds", "Times of calls that withdraw blocks, in which they wait for readers",
                  times.withdraw);
+  if (more) {
+    more(page);
+  }
   return page.end();
 }
 

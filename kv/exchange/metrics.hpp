@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "shmemx_exchange.h"
@@ -68,7 +69,11 @@ class Timer {
   std::chrono::steady_clock::time_point begin_;
 };
 
-/// `exchange` has only characters that labels may have as they are.
-std::string metrics_text(const std::string& exchange, const shmemx_exchange_stats_t& stats, const CallTimes& times);
+class MetricsPage;
+using WriteMetrics = std::function<void(MetricsPage& page)>;
+
+/// `exchange` has only characters that labels may have as they are. `more`, which may be empty, adds families.
+std::string metrics_text(const std::string& exchange, const shmemx_exchange_stats_t& stats, const CallTimes& times,
+                         const WriteMetrics& more = {});
 
 }  // namespace shmem::exchange

@@ -29,6 +29,15 @@ class MetricsPage {
     family(name, "gauge", unit, help);
     write("{}_{}{{{}}} {}\n", prefix_, name, label_, value);
   }
+  /// A gauge for each value of a further label. `values`: pairs of a name and a number.
+  template <typename Values>
+  void gauge_by(std::string_view label, std::string_view name, std::string_view unit, std::string_view help,
+                const Values& values) {
+    family(name, "gauge", unit, help);
+    for (const auto& [which, value] : values) {
+      write("{}_{}{{{},{}=\"{}\"}} {}\n", prefix_, name, label_, label, which, value);
+    }
+  }
   void counter(std::string_view name, std::string_view unit, std::string_view help, std::uint64_t value) {
     family(name, "counter", unit, help);
     write("{}_{}_total{{{}}} {}\n", prefix_, name, label_, value);

@@ -26,6 +26,11 @@ constexpr int kMostMessages = 256;
 /// A pull with two full batches of other threads before it waits, for much longer than this.
 constexpr std::chrono::microseconds kWordPause{20};
 
+/// REQUIRES: the number of slots has been checked, where memory is looked at.
+std::uint32_t slots_of_use(const Message& welcome) {
+  return (welcome.flags & kWantsUse) != 0 ? welcome.number : 0;
+}
+
 std::int32_t status_of(std::errc error) {
   return -static_cast<std::int32_t>(error);
 }
@@ -47,15 +52,16 @@ Result<std::shared_ptr<Peer>> Peer::open(Offer& offer, Disposal& disposal) {
     return directory.error();
   }
   const int leases = files[1].get();
-  if (auto shared = check_shared(leases, lease_bytes(message.quota)); !shared) {
+  const std::size_t size = lease_bytes(message.quota, slots_of_use(message));
+  if (auto shared = check_shared(leases, size); !shared) {
     return shared.error();
   }
   // Stores to it wait while its owner punches holes: no longer than that takes in so small a file.
   struct stat status {};
-  if (::fstat(leases, &status) != 0 || static_cast<std::size_t>(status.st_size) != lease_bytes(message.quota)) {
+  if (::fstat(leases, &status) != 0 || static_cast<std::size_t>(status.st_size) != size) {
     return refused();
   }
-  auto memory = base::Mapping::share(leases, lease_bytes(message.quota));
+  auto memory = base::Mapping::share(leases, size);
   if (!memory) {
     return memory.error();
   }
@@ -76,7 +82,7 @@ Peer::Peer(Offer& offer, DirectoryReader directory, base::Mapping leases, Dispos
       pid_(offer.channel.peer()),
       lease_ms_(std::min(offer.welcome.message.lease_ms, kMostLeaseMs)),
       directory_(std::move(directory)),
-      leases_(std::move(leases), offer.welcome.message.quota),
+      leases_(std::move(leases), offer.welcome.message.quota, slots_of_use(offer.welcome.message)),
       disposal_(disposal),
       channel_(std::move(offer.channel)) {}
 
@@ -168,6 +174,7 @@ DirectoryReader::Outcome Peer::find(const Key& key, std::uint64_t layout, std::u
   const auto outcome = directory_.find(key, layout, found);
   if (outcome == DirectoryReader::Outcome::kFound) {
     describe(found, block);
+    leases_.use(block.slot);
     if (lease_ms > 0 && !lease(block, lease_ms)) {
       return DirectoryReader::Outcome::kMissing;
     }
@@ -231,6 +238,8 @@ class Peer::Batch {
     for (std::size_t i = 0; i < count_; ++i) {
       if (statuses_[i] == 0 && !peer_.directory_.still(blocks_[i].slot, blocks_[i].epoch)) {
         statuses_[i] = status_of(kStale);
+      } else if (statuses_[i] == 0) {
+        peer_.leases_.use(blocks_[i].slot);
       }
     }
     return count_;

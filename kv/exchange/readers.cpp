@@ -86,7 +86,7 @@ bool Readers::answer(Reader& reader, Said& said) try {
 }
 
 bool Readers::welcome(Reader& reader) {
-  auto board = LeaseBoard::create(self_.quota);
+  auto board = LeaseBoard::create(self_.quota, self_.wants_use ? self_.slots : 0);
   if (!board) {
     return false;
   }
@@ -94,6 +94,7 @@ bool Readers::welcome(Reader& reader) {
   Message answer = self_.message(Kind::kWelcome, self_.slots);
   answer.quota = self_.quota;
   answer.lease_ms = self_.lease_ms;
+  answer.flags = self_.wants_use ? kWantsUse : 0;
   const std::array<int, 2> files{self_.directory, reader.board->file()};
   // The regions come first, so that a reader that has the directory has the memory of every block in it.
   const bool sent = std::all_of(regions_.begin(), regions_.end(),
@@ -146,6 +147,14 @@ bool Readers::is_leased(std::uint32_t slot, std::uint32_t now) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(readers_.begin(), readers_.end(),
                      [&](const auto& reader) { return reader->board != nullptr && reader->board->has(slot, now); });
+}
+
+bool Readers::take_use(std::uint32_t slot) const {
+  const std::lock_guard lock(mutex_);
+  // All of them: what one has said must not count again later.
+  return std::count_if(readers_.begin(), readers_.end(), [&](const auto& reader) {
+           return reader->board != nullptr && reader->board->take_use(slot);
+         }) > 0;
 }
 
 std::size_t Readers::count() const {

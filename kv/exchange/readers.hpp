@@ -28,6 +28,7 @@ struct Self {
   std::uint32_t slots = 0;
   std::uint32_t quota = 0;
   std::uint32_t lease_ms = 0;
+  bool wants_use = false;
 
   [[nodiscard]] Message message(Kind kind, std::uint32_t number) const {
     Message message;
@@ -62,6 +63,8 @@ class Readers {
   [[nodiscard]] std::map<std::uint32_t, Region> regions() const;
   /// A reader has a lease of this slot.
   [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
+  /// A reader has used the block in this slot since the last call. REQUIRES: Self::wants_use.
+  [[nodiscard]] bool take_use(std::uint32_t slot) const;
 
   // One thread, which alone changes who the readers are.
   /// Also those that have said nothing yet.

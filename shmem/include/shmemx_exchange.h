@@ -269,6 +269,145 @@ SHMEM_API int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, u
                                    shmemx_exchange_name_t* names, shmemx_exchange_block_t* blocks,
                                    size_t capacity) SHMEM_NOEXCEPT;
 
+/* ---- The holder: blocks that outlive the processes that made them ---- */
+
+/*
+ * An exchange may have one holder on each node: a member with memory for the blocks of all others, the engines. An
+ * engine puts blocks, which the holder copies and publishes, and finds and pulls them as those of any member. When it
+ * ends, or is killed, its blocks stay. Equal keys of equal layouts are stored once. When there is no room, the blocks
+ * that were not put, found or pulled for the longest time go. A holder that is started again is found by all, and is
+ * empty.
+ *
+ * No process but the holder can write its memory. An engine that is killed while it puts a block has published nothing.
+ * Nothing waits for an engine. Calls to a holder that does not answer end after the time that
+ * shmemx_exchange_use_holder says, and find and pull do not need its answers.
+ */
+
+/* Engines that share a limit. */
+typedef struct shmemx_exchange_tenant_t {
+  const char* name; /* up to 48 letters, digits, '.', '_' or '-' */
+  uint64_t bytes;   /* the most that its blocks take */
+} shmemx_exchange_tenant_t;
+
+typedef struct shmemx_exchange_holding_t {
+  uint64_t bytes; /* of memory for blocks, at least 1 MiB. It is taken as blocks need it */
+  const shmemx_exchange_tenant_t* tenants;
+  size_t tenant_count; /* up to 255; other tenants may have all */
+  uint64_t reserved[4];
+} shmemx_exchange_holding_t;
+
+/*
+ * Joins the exchange as shmemx_exchange_open does, and as its holder. Ends with shmemx_exchange_close, and with it all
+ * of its blocks. Option `blocks`: how many; 0: one for each 16 KiB of memory, at least 65536. Starts one thread more.
+ * Publish and withdraw are not for holders: -EPERM. Errors: those of open; -EADDRINUSE the exchange has a holder here
+ * already; -ENOMEM more bytes than this machine, its control group or ulimit -v allow; -EINVAL.
+ */
+SHMEM_API int shmemx_exchange_hold(const char* name, const shmemx_exchange_options_t* options,
+                                   const shmemx_exchange_holding_t* holding,
+                                   shmemx_exchange_t** exchange) SHMEM_NOEXCEPT;
+
+/*
+ * How this member uses the holder, from now on: as one of the engines of `tenant`, NULL is "", and waiting for answers
+ * for up to `answer_ms`, up to 60000; 0: 100. Without this call: "" and 100. -EINVAL.
+ */
+SHMEM_API int shmemx_exchange_use_holder(shmemx_exchange_t* exchange, const char* tenant,
+                                         uint32_t answer_ms) SHMEM_NOEXCEPT;
+
+/* Flags of a put. */
+enum { SHMEMX_EXCHANGE_PIN = 1 /* not to be evicted, until it is unpinned */ };
+
+typedef struct shmemx_exchange_put_t {
+  shmemx_exchange_key_t key;
+  const void* source; /* any memory of this process; it does not change during the call */
+  uint64_t bytes;     /* at least 1; at most a quarter of the holder's memory, and 128 MiB */
+  uint64_t layout;
+  int32_t status; /* set by the call */
+  uint32_t flags;
+} shmemx_exchange_put_t;
+
+/*
+ * Puts blocks into the holder, and returns when it has answered: all members then find those whose status is 0. Sets
+ * the status of each. Returns the number of those that the holder has: 0 or -EEXIST, it had the block already, with
+ * this key, layout and size, and nothing was copied. Other statuses: -ENOSPC there is no room: what there is, is pinned
+ * or read; -EDQUOT that is so of the tenant's part, or more than half of the memory would be pinned; -ENOMEM this
+ * machine, or the holder's control group, has no more memory; -EBUSY another engine is putting the block, or it is
+ * evicted and still read; -EMSGSIZE too large, or there with another size; -ESTALE a large block, of which no part has
+ * come for a second; -EINVAL.
+ *
+ * If the holder has not answered all, returns the error instead, which is the status of those that were not answered
+ * (and may be stored): -ENOTCONN there is no holder here; -ETIMEDOUT it does not answer, or did not a moment ago;
+ * -EOWNERDEAD it has ended; -EPROTONOSUPPORT it has another version of libshmem; -EUSERS it has too many tenants;
+ * -EPROTO; -ENOMEM it has no memory, or no descriptors, for a further engine.
+ */
+SHMEM_API int shmemx_exchange_put(shmemx_exchange_t* exchange, shmemx_exchange_put_t* puts,
+                                  size_t count) SHMEM_NOEXCEPT;
+
+/*
+ * Evicts blocks of the holder, whoever has put them; `layout` 0: of all layouts. Statuses, which may be NULL: 0;
+ * -ENOENT; -EBUSY it is pinned; -EINVAL. Returns how many have status 0, or what put returns.
+ */
+SHMEM_API int shmemx_exchange_discard(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
+                                      uint64_t layout, int32_t* statuses) SHMEM_NOEXCEPT;
+/* The same of all blocks of the caller's tenant that are not pinned. Returns 0 or an error. */
+SHMEM_API int shmemx_exchange_discard_all(shmemx_exchange_t* exchange) SHMEM_NOEXCEPT;
+/*
+ * Pins blocks of the holder (`pinned` not 0), or unpins them. Also after the end of this process they are not evicted.
+ * Statuses as of discard, and -EDQUOT: more than half of the holder's memory would be pinned.
+ */
+SHMEM_API int shmemx_exchange_pin(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
+                                  uint64_t layout, int pinned, int32_t* statuses) SHMEM_NOEXCEPT;
+
+typedef struct shmemx_exchange_holder_stats_t {
+  uint64_t holder;      /* id of the member that is the holder */
+  uint64_t engines;     /* connected now */
+  uint64_t capacity;    /* bytes */
+  uint64_t taken_bytes; /* of that, memory that it has taken so far */
+  uint64_t blocks;      /* now, and their bytes */
+  uint64_t bytes;
+  uint64_t pinned_bytes;
+  uint64_t writing_bytes; /* of ranges that engines write, of which nothing is published */
+  uint64_t leaving_bytes; /* of evicted blocks that readers have leased */
+  uint64_t stored;        /* blocks, ever */
+  uint64_t there_already; /* puts of blocks that the holder had, and has answered so */
+  uint64_t evicted;       /* to make room */
+  uint64_t discarded;
+  uint64_t refused; /* puts that failed */
+  uint64_t reserved[4];
+} shmemx_exchange_holder_stats_t;
+
+/* What the holder says of itself. Errors: as put. */
+SHMEM_API int shmemx_exchange_holder_stats(shmemx_exchange_t* exchange,
+                                           shmemx_exchange_holder_stats_t* stats) SHMEM_NOEXCEPT;
+
+enum { SHMEMX_EXCHANGE_STORED = 1, SHMEMX_EXCHANGE_REMOVED = 2 };
+
+typedef struct shmemx_exchange_event_t {
+  uint64_t number; /* 1 for the first of the holder, and one more for each */
+  uint64_t layout;
+  uint64_t bytes;
+  uint32_t kind; /* SHMEMX_EXCHANGE_STORED, SHMEMX_EXCHANGE_REMOVED */
+  shmemx_exchange_name_t key;
+} shmemx_exchange_event_t;
+
+/* How far events have been read. All 0 at first. */
+typedef struct shmemx_exchange_position_t {
+  uint64_t holder; /* id of the member */
+  uint64_t number; /* of the last event */
+} shmemx_exchange_position_t;
+
+/*
+ * Gets events of the holder: blocks that it has stored and removed, after `position`, which is moved past them. Waits
+ * for the first for up to timeout_ns. Returns their number, 0: none so far.
+ *
+ * -EOVERFLOW: what happened before `position`, which was set, is not to be had as events: at the first call, if the
+ * holder was started again, or if this process is 65536 events late. List the blocks of the member `position->holder`
+ * (shmemx_exchange_list), then apply the events that follow to that list: one that it has seen already changes nothing.
+ * Other errors: as put.
+ */
+SHMEM_API int shmemx_exchange_events(shmemx_exchange_t* exchange, shmemx_exchange_position_t* position,
+                                     shmemx_exchange_event_t* events, size_t capacity,
+                                     uint64_t timeout_ns) SHMEM_NOEXCEPT;
+
 /* ---- Planning: which member shall have which blocks ---- */
 
 /* What a member can take. */

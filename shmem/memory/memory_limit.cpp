@@ -57,6 +57,35 @@ std::size_t meminfo_value(const std::string& meminfo, const std::string& name) {
   return 0;
 }
 
+/// A line "NAME NUMBER" of memory.stat; 0 if it is not there.
+std::size_t stat_value(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  std::string word;
+  std::size_t value = 0;
+  while (lines >> word >> value) {
+    if (word == name) {
+      return value;
+    }
+  }
+  return 0;
+}
+
+/// What a control group may still take. Nothing: it has no limit.
+Bytes left_in(const base::ControlGroup& group) {
+  std::ifstream limits(group.folder + (group.unified ? "/memory.max" : "/memory.limit_in_bytes"));
+  std::ifstream uses(group.folder + (group.unified ? "/memory.current" : "/memory.usage_in_bytes"));
+  std::size_t limit = 0;
+  std::size_t used = 0;
+  if (!(limits >> limit) || !(uses >> used)) {
+    return std::nullopt;
+  }
+  const std::string stat = contents(group.folder + "/memory.stat");
+  const std::size_t files = stat_value(stat, group.unified ? "file" : "total_cache");
+  const std::size_t shared = stat_value(stat, group.unified ? "shmem" : "total_shmem");
+  used -= std::min(used, files - std::min(files, shared));
+  return limit - std::min(limit, used);
+}
+
 /// The address space that this process uses.
 std::size_t address_space_used() {
   std::ifstream stream("/proc/self/statm");
@@ -101,6 +130,14 @@ MemoryLimit memory_limit() {
     limit = {*commit, "memory that the kernel still promises (vm.overcommit_memory=2)"};
   }
   return limit;
+}
+
+std::size_t memory_left(const std::string& root) {
+  std::size_t left = meminfo_value(contents(root + "/proc/meminfo"), "MemAvailable");
+  for (const base::ControlGroup& group : base::control_groups("memory", root)) {
+    left = std::min(left, left_in(group).value_or(left));
+  }
+  return left;
 }
 
 Result<void> check_address_space(std::size_t bytes) {

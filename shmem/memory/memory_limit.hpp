@@ -19,6 +19,10 @@ struct MemoryLimit {
 /// (vm.overcommit_memory=2), what the kernel still promises.
 MemoryLimit memory_limit();
 
+/// What this process may still take: what is available on this machine, and what the control groups allow. Pages of
+/// files do not count as taken, since the kernel takes them back. `root` is that of base::control_groups().
+std::size_t memory_left(const std::string& root = "");
+
 /// An Error if `bytes` more of address space exceed this process's limit (ulimit -v). The limit on data (ulimit -d)
 /// does not apply to shared mappings.
 Result<void> check_address_space(std::size_t bytes);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -45,16 +46,6 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> byte
   return {};
 }
 
-/// A key as a line may show it.
-std::string printable(const std::string& key) {
-  std::string text;
-  for (const char c : key) {
-    const bool plain = c > ' ' && c < 127 && c != '\\';
-    text += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  }
-  return text;
-}
-
 std::string user_name() {
   const passwd* const user = ::getpwuid(::geteuid());  // NOLINT(concurrency-mt-unsafe): before there are threads
   return user != nullptr ? user->pw_name : std::to_string(::geteuid());
@@ -71,6 +62,27 @@ std::string here_text() {
                      : known         ? std::to_string(network.st_ino)
                                      : "?",
                      host != nullptr ? fmt::format("SHMEM_HOST_ID={}", host) : "no SHMEM_HOST_ID");
+}
+
+/// Hands the block over to the holder of the exchange. False: there is none.
+Result<bool> put_into_holder(const Member& member, const Options& options, std::span<const std::byte> bytes) {
+  shmemx_exchange_put_t put{.key = {options.key.data(), options.key.size()},
+                            .source = bytes.data(),
+                            .bytes = bytes.size(),
+                            .layout = digest_of(bytes),
+                            .status = 0,
+                            .flags = 0};
+  const auto limit = static_cast<std::uint32_t>(std::clamp(options.limit * 1000, 1.0, 60'000.0));
+  shmemx_exchange_use_holder(member.get(), options.tenant.c_str(), limit);
+  const int count = shmemx_exchange_put(member.get(), &put, 1);
+  if (count == 1) {
+    return true;
+  }
+  const Error error = count < 0
+                          ? error_of(count)
+                          : base::fail_errno(-put.status, fmt::format("the holder of exchange {} has not taken {}",
+                                                                      options.exchange, printable(options.key)));
+  return error.code == std::errc::not_connected ? Result<bool>(false) : error;
 }
 
 Error no_block(const Options& options, std::size_t members) {
@@ -97,6 +109,15 @@ Error no_members(const Options& options) {
   }
   return fail(std::errc::no_such_process,
               fmt::format("{}. To start one: kv_exchange serve {}", text, options.exchange));
+}
+
+std::string printable(const std::string& key) {
+  std::string text;
+  for (const char c : key) {
+    const bool plain = c > ' ' && c < 127 && c != '\\';
+    text += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text;
 }
 
 Result<Bytes> read_file(const std::string& path) {
@@ -138,6 +159,10 @@ Result<void> put(const Options& options) {
   auto member = Member::open(options, kFew);
   if (!member) {
     return member.error();
+  }
+  const auto held = put_into_holder(*member, options, *bytes);
+  if (!held || *held) {
+    return held ? Result<void>() : held.error();
   }
   auto memory = member->make_memory(bytes->size());
   if (!memory) {

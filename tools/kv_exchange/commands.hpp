@@ -14,6 +14,9 @@
 namespace kv_exchange {
 
 Result<void> serve(const Options& options);
+Result<void> hold(const Options& options);
+Result<void> pin(const Options& options, bool pinned);
+Result<void> events(const Options& options);
 Result<void> put(const Options& options);
 Result<void> get(const Options& options);
 Result<void> list(const Options& options);
@@ -28,6 +31,9 @@ Result<void> exchanges();
 Result<void> ping(const Options& options);
 /// The Error of an exchange without members: it says in which place they were looked for, and how to start one.
 Error no_members(const Options& options);
+
+/// A key as a line may show it.
+std::string printable(const std::string& key);
 
 /// Prints to standard output.
 template <typename... Values>

@@ -5,7 +5,7 @@ _kv_exchange() {
   local word="${COMP_WORDS[COMP_CWORD]}" program="${COMP_WORDS[0]}" names
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    names="serve put get list stats top exchanges ping bench --help --version"
+    names="serve hold pin unpin events put get list stats top exchanges ping bench --help --version"
   elif [[ $word == -* ]]; then
     names="$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -- '^  (-[a-z],)?--[a-z-]+' | sed 's/.*--/--/')"
   else

@@ -13,6 +13,14 @@ Result<void> run(const Options& options) {
   switch (options.command) {
     case Command::kServe:
       return serve(options);
+    case Command::kHold:
+      return hold(options);
+    case Command::kPin:
+      return pin(options, true);
+    case Command::kUnpin:
+      return pin(options, false);
+    case Command::kEvents:
+      return events(options);
     case Command::kPut:
       return put(options);
     case Command::kGet:
@@ -40,6 +48,9 @@ int main(int argc, char** argv) {
   if (!line.go_on) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
+  }
+  if (!line.options.directory.empty()) {
+    ::setenv("SHMEM_EXCHANGE_DIR", line.options.directory.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): one thread yet
   }
   const auto outcome = run(line.options);
   if (!outcome) {

@@ -47,8 +47,24 @@ Result<Member> Member::open(const std::string& exchange, const shmemx_exchange_o
 
 Result<Member> Member::open(const Options& command, const shmemx_exchange_options_t& options) {
   auto member = open(command.exchange, options);
-  if (!member || (command.listen.empty() && command.members.empty())) {
-    return member;
+  const auto connected = member ? member->connect(command) : member.error();
+  return connected ? std::move(member) : connected.error();
+}
+
+Result<Member> Member::hold(const Options& command, const shmemx_exchange_options_t& options,
+                            const shmemx_exchange_holding_t& holding) {
+  shmemx_exchange_t* opened = nullptr;
+  if (const int code = shmemx_exchange_hold(command.exchange.c_str(), &options, &holding, &opened); code != 0) {
+    return error_of(code);
+  }
+  Member member(opened);
+  const auto connected = member.connect(command);
+  return connected ? Result<Member>(std::move(member)) : connected.error();
+}
+
+Result<void> Member::connect(const Options& command) {
+  if (command.listen.empty() && command.members.empty()) {
+    return {};
   }
   std::string members;
   for (const auto& address : command.members) {
@@ -60,10 +76,8 @@ Result<Member> Member::open(const Options& command, const shmemx_exchange_option
                                           .secret = nullptr,
                                           .answer_ms = 0,
                                           .reserved = {0, 0, 0, 0, 0}};
-  if (const int code = shmemx_exchange_connect(member->get(), &network); code != 0) {
-    return error_of(code);
-  }
-  return member;
+  const int code = shmemx_exchange_connect(get(), &network);
+  return code == 0 ? Result<void>() : error_of(code);
 }
 
 std::string Member::address() const {

@@ -41,6 +41,10 @@ class Member {
   /// The same, connected with members on other nodes if the command line names an address.
   static Result<Member> open(const Options& command, const shmemx_exchange_options_t& options);
 
+  /// The holder of the exchange.
+  static Result<Member> hold(const Options& command, const shmemx_exchange_options_t& options,
+                             const shmemx_exchange_holding_t& holding);
+
   /// New memory.
   Result<std::pair<std::uint32_t, std::byte*>> make_memory(std::size_t bytes);
   Result<void> publish(const std::string& key, std::uint32_t region, std::size_t offset,
@@ -67,6 +71,8 @@ class Member {
     void operator()(shmemx_exchange_t* exchange) const { shmemx_exchange_close(exchange); }
   };
   explicit Member(shmemx_exchange_t* exchange) : exchange_(exchange) {}
+  /// With members on other nodes, if the command line names an address.
+  Result<void> connect(const Options& command);
 
   std::unique_ptr<shmemx_exchange_t, Close> exchange_;
 };

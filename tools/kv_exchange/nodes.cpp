@@ -89,6 +89,9 @@ Result<Exchanges> in_folder(const std::string& folder) {
     if (name.extension() != ".lock" || !is_locked(file->path())) {
       continue;
     }
+    if (name.stem().extension() == ".holder") {
+      continue;  // it has a seat as well
+    }
     name = name.stem().stem();  // without the seat
     const std::string text = name.string();
     const auto at = text.find('@');

@@ -13,6 +13,8 @@ namespace kv_exchange {
 namespace {
 
 constexpr std::size_t kMostRoom = std::size_t{1} << 40;
+constexpr std::size_t kLeastHeld = std::size_t{1} << 20;
+constexpr std::size_t kMostHeld = std::size_t{1} << 44;
 constexpr std::size_t kMostBlock = std::size_t{64} << 20;
 
 CLI::App& add_command(CLI::App& app, const char* name, const char* text, Options& options, Command command) {
@@ -21,7 +23,27 @@ CLI::App& add_command(CLI::App& app, const char* name, const char* text, Options
   return added;
 }
 
+void add_directory(CLI::App& command, Options& options) {
+  command.add_option("--directory", options.directory, "the folder in which members meet, as SHMEM_EXCHANGE_DIR")
+      ->type_name("FOLDER");
+}
+
+/// "NAME=SIZE"
+std::string add_tenant(Options& options, const std::string& text) {
+  const auto equal = text.find('=');
+  std::string size = equal == std::string::npos ? "" : text.substr(equal + 1);
+  std::string error = size.empty() ? "it is to be NAME=SIZE" : CLI::AsSizeValue(false)(size);
+  std::uint64_t bytes = 0;
+  if (error.empty() && CLI::detail::lexical_cast(size, bytes)) {
+    options.tenants.emplace_back(text.substr(0, equal), bytes);
+  }
+  return error;
+}
+
+void add_holder_commands(CLI::App& app, Options& options);
+
 void add_exchange(CLI::App& command, Options& options, bool required = true) {
+  add_directory(command, options);
   command.add_option("EXCHANGE", options.exchange, "the name of the exchange")->required(required);
   command
       .add_option("--listen", options.listen, "the ip:port of this node at which members of other nodes reach this one")
@@ -45,7 +67,10 @@ void add_commands(CLI::App& app, Options& options) {
   serve.add_option("--metrics", options.metrics, "PORT of 127.0.0.1, or ADDRESS:PORT, for OpenMetrics over HTTP")
       ->type_name("ADDRESS");
 
-  CLI::App& put = add_command(app, "put", "hand a block over to a serving member", options, Command::kPut);
+  add_holder_commands(app, options);
+
+  CLI::App& put =
+      add_command(app, "put", "hand a block over to the holder, or to a serving member", options, Command::kPut);
   CLI::App& get = add_command(app, "get", "pull a block", options, Command::kGet);
   for (CLI::App* const command : {&put, &get}) {
     add_exchange(*command, options);
@@ -56,7 +81,8 @@ void add_commands(CLI::App& app, Options& options) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::size_t{1}, kMostRoom))
       ->capture_default_str();
-  put.add_option("--limit", options.limit, "seconds to wait for a serving member")
+  put.add_option("--tenant", options.tenant, "as one of the holder's engines of this name");
+  put.add_option("--limit", options.limit, "seconds to wait for the holder, or for a serving member")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();
@@ -72,7 +98,8 @@ void add_commands(CLI::App& app, Options& options) {
       ->capture_default_str();
   top.add_option("--rounds", options.rounds, "end after this number of looks; 0: go on")->capture_default_str();
 
-  add_command(app, "exchanges", "list the exchanges of this node", options, Command::kExchanges);
+  add_directory(add_command(app, "exchanges", "list the exchanges of this node", options, Command::kExchanges),
+                options);
   add_exchange(add_command(app, "ping", "tell whether members answer, and how fast", options, Command::kPing), options);
 
   CLI::App& bench = add_command(
@@ -87,6 +114,47 @@ void add_commands(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   bench.add_flag("--json", options.json, "print JSON");
+}
+
+void add_holder_commands(CLI::App& app, Options& options) {
+  CLI::App& hold =
+      add_command(app, "hold", "own memory for the blocks of all engines of this node", options, Command::kHold);
+  add_exchange(hold, options);
+  hold.add_option("--bytes", options.bytes, "memory for blocks")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(kLeastHeld, kMostHeld))
+      ->required();
+  hold.add_option(
+          "--tenant-bytes",
+          [&options](const CLI::results_t& given) {
+            for (const std::string& text : given) {
+              if (std::string error = add_tenant(options, text); !error.empty()) {
+                throw CLI::ValidationError("--tenant-bytes", text + ": " + error);
+              }
+            }
+            return true;
+          },
+          "the most that blocks of a tenant take; any number of times")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  hold.add_option("--blocks", options.blocks, "the most blocks; 0: one for each 16 KiB, at least 65536")
+      ->check(CLI::Range(std::uint32_t{0}, std::uint32_t{1} << 24))
+      ->capture_default_str();
+  hold.add_option("--lease", options.lease_ms, "milliseconds that a reader may keep a block leased")
+      ->check(CLI::Range(1, 60'000))
+      ->capture_default_str();
+  hold.add_option("--metrics", options.metrics, "PORT of 127.0.0.1, or ADDRESS:PORT, for OpenMetrics over HTTP")
+      ->type_name("ADDRESS");
+
+  CLI::App& pin = add_command(app, "pin", "keep a block of the holder from being evicted", options, Command::kPin);
+  CLI::App& unpin = add_command(app, "unpin", "end that", options, Command::kUnpin);
+  for (CLI::App* const command : {&pin, &unpin}) {
+    add_exchange(*command, options);
+    command->add_option("KEY", options.key, "the key of the block")->required();
+  }
+  add_exchange(add_command(app, "events", "print what the holder has, stores and removes", options, Command::kEvents),
+               options);
 }
 
 }  // namespace

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kv_exchange {
 
-enum class Command { kServe, kPut, kGet, kList, kStats, kTop, kBench, kExchanges, kPing };
+enum class Command { kServe, kHold, kPin, kUnpin, kEvents, kPut, kGet, kList, kStats, kTop, kBench, kExchanges, kPing };
 
 struct Options {
   Command command = Command::kStats;
@@ -19,6 +20,11 @@ struct Options {
   std::vector<std::string> files;    // serve
   std::string listen;                // an address of this node; "": any, if there are members on other nodes
   std::vector<std::string> members;  // addresses of members on other nodes
+  std::string directory;             // where members meet; "": as the environment says
+  std::size_t bytes = 0;             // hold
+  std::uint32_t blocks = 0;          // hold; 0: as many as there is room for
+  std::vector<std::pair<std::string, std::uint64_t>> tenants;  // hold; bytes by name
+  std::string tenant;                                          // put
   std::size_t room = std::size_t{256} << 20;
   std::uint32_t lease_ms = 1000;
   std::string metrics;                      // serve; an address, or nothing

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/exchange/holder_blocks.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace shmem::exchange {
+namespace {
+
+/// Blocks that are looked at before the next to go goes, although readers use it: they may set the bits of all.
+constexpr int kMostLooks = 256;
+/// Blocks that are evicted for one, beside its neighbours.
+constexpr int kMostVictims = 64;
+/// Evicted at once by clear(): a moment, in which no put is answered.
+constexpr int kClearedAtOnce = 1024;
+/// No block is larger than this, or this part of the memory: room for it is made in a moment.
+constexpr std::uint64_t kMostBlockBytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t kPartsOfMemory = 4;
+
+}  // namespace
+
+HeldBlocks::HeldBlocks(Exchange& exchange, std::uint32_t region, HolderMemory memory, HolderEvents events,
+                       const std::vector<TenantLimit>& tenants)
+    : exchange_(exchange),
+      region_(region),
+      memory_(memory),
+      events_(std::move(events)),
+      most_bytes_(std::min(memory.bytes() / kPartsOfMemory, kMostBlockBytes)) {
+  for (const auto& [name, bytes] : tenants) {
+    tenants_.push_back({.name = name, .limit = bytes});
+  }
+}
+
+std::optional<std::uint32_t> HeldBlocks::tenant(std::string_view name) {
+  const auto found = std::find_if(tenants_.begin(), tenants_.end(), [&](const auto& one) { return one.name == name; });
+  if (found == tenants_.end() && tenants_.size() == kMostTenants) {
+    return std::nullopt;
+  }
+  const auto number = static_cast<std::uint32_t>(found - tenants_.begin());
+  if (found == tenants_.end()) {
+    tenants_.push_back({.name = std::string(name), .limit = memory_.bytes()});
+  }
+  return number;
+}
+
+// ---- Storing ----
+
+std::errc HeldBlocks::check(const Writing& writing) {
+  if (const auto slot = exchange_.held(writing.key, writing.layout)) {
+    touch(*slot);
+    const bool same = held_[*slot].bytes == writing.bytes;
+    there_already_ += same ? 1 : 0;
+    return same ? std::errc::file_exists : std::errc::message_size;
+  }
+  const bool is_written = std::any_of(writing_.begin(), writing_.end(), [&](const Writing* other) {
+    return other->layout == writing.layout && other->key.is(writing.key);
+  });
+  if (is_written) {
+    return std::errc::device_or_resource_busy;
+  }
+  if (writing.bytes > most_bytes_ || HolderArena::rounded(writing.bytes) > tenants_[writing.tenant].limit) {
+    return std::errc::message_size;
+  }
+  return writing.pin && pinned_bytes_ + writing.bytes > memory_.bytes() / 2 ? static_cast<std::errc>(EDQUOT)
+                                                                            : std::errc{};
+}
+
+std::errc HeldBlocks::begin(Writing& writing) {
+  std::errc error = check(writing);
+  Tenant& tenant = tenants_[writing.tenant];
+  if (error == std::errc{}) {
+    writing_.reserve(writing_.size() + 1);
+    error = make_room(tenant, HolderArena::rounded(writing.bytes), writing.begin);
+  }
+  if (error != std::errc{}) {
+    refused_ += error == std::errc::file_exists ? 0 : 1;
+    return error;
+  }
+  writing_.push_back(&writing);
+  writing_bytes_ += writing.bytes;
+  tenant.bytes += HolderArena::rounded(writing.bytes);
+  return {};
+}
+
+/// Puts the range aside: it becomes a block, or free.
+void HeldBlocks::give_back(const Writing& writing) {
+  std::erase(writing_, &writing);
+  writing_bytes_ -= writing.bytes;
+  const std::uint64_t size = HolderArena::rounded(writing.bytes);
+  tenants_[writing.tenant].bytes -= size;
+  arena_.give({writing.begin, writing.begin + size});
+}
+
+/// The directory may be full.
+std::errc HeldBlocks::publish_with_room(const Writing& writing, std::uint32_t& slot) {
+  const Place place{region_, writing.begin, writing.bytes, writing.layout};
+  std::errc error = exchange_.publish_held(writing.key, place, slot);
+  for (int i = 0; i < kMostVictims && error == std::errc::no_space_on_device; ++i) {
+    const auto next = victim(nullptr);
+    if (!next) {
+      break;
+    }
+    evict(*next);
+    error = exchange_.publish_held(writing.key, place, slot);
+  }
+  return error;
+}
+
+std::errc HeldBlocks::publish(const Writing& writing) {
+  // What allocates comes first: a block is published with all that belongs to it, or not at all.
+  Order place{0};
+  std::map<std::uint64_t, std::uint32_t> made{{writing.begin, 0}};
+  auto range = made.extract(made.begin());
+  // The directory has no slots but those of blocks that are here, of blocks that leave, and of this one.
+  held_.resize(std::max(held_.size(), ranges_.size() + leaving_.size() + 1));
+  std::uint32_t slot = 0;
+  const std::errc error = publish_with_room(writing, slot);
+  if (error != std::errc{}) {
+    give_back(writing);
+    ++refused_;
+    return error;
+  }
+  std::erase(writing_, &writing);
+  writing_bytes_ -= writing.bytes;
+  Tenant& tenant = tenants_[writing.tenant];
+  place.front() = slot;
+  Order& order = writing.pin ? tenant.pinned : tenant.order;
+  order.splice(order.end(), place);
+  held_[slot] = {.layout = writing.layout,
+                 .bytes = writing.bytes,
+                 .begin = writing.begin,
+                 .used = ++clock_,
+                 .tenant = writing.tenant,
+                 .pinned = writing.pin,
+                 .place = std::prev(order.end())};
+  range.mapped() = slot;
+  ranges_.insert(std::move(range));
+  bytes_ += writing.bytes;
+  pinned_bytes_ += writing.pin ? writing.bytes : 0;
+  ++stored_;
+  static_cast<void>(exchange_.take_use(slot));  // of the block that had the slot before
+  events_.add(SHMEMX_EXCHANGE_STORED, writing.key, writing.layout, writing.bytes);
+  return {};
+}
+
+// ---- Evicting ----
+
+void HeldBlocks::touch(std::uint32_t slot) {
+  Held& held = held_[slot];
+  held.used = ++clock_;
+  Tenant& tenant = tenants_[held.tenant];
+  Order& order = held.pinned ? tenant.pinned : tenant.order;
+  order.splice(order.end(), order, held.place);
+}
+
+/// The one whose next block to go was used the longest time ago. Null: no tenant has one.
+HeldBlocks::Tenant* HeldBlocks::oldest_tenant() {
+  Tenant* oldest = nullptr;
+  for (Tenant& one : tenants_) {
+    if (!one.order.empty() &&
+        (oldest == nullptr || held_[one.order.front()].used < held_[oldest->order.front()].used)) {
+      oldest = &one;
+    }
+  }
+  return oldest;
+}
+
+/// The block that is the next to go, of one tenant or of all. Nothing: there is none that no reader has leased.
+std::optional<std::uint32_t> HeldBlocks::victim(Tenant* only) {
+  for (int looks = 0; looks < 2 * kMostLooks; ++looks) {
+    const Tenant* const tenant = only != nullptr ? only : oldest_tenant();
+    if (tenant == nullptr || tenant->order.empty()) {
+      return std::nullopt;
+    }
+    const std::uint32_t slot = tenant->order.front();
+    const bool is_used = exchange_.take_use(slot) && looks < kMostLooks;
+    if (!is_used && !exchange_.is_read(slot)) {
+      return slot;
+    }
+    touch(slot);
+  }
+  return std::nullopt;
+}
+
+/// Withdraws a block. False: its memory is not free yet, since a reader has just leased it.
+bool HeldBlocks::evict(std::uint32_t slot) {
+  const Held held = held_[slot];
+  Tenant& tenant = tenants_[held.tenant];
+  leaving_.reserve(leaving_.size() + 1);
+  const Key key = exchange_.held_key(slot);
+  (held.pinned ? tenant.pinned : tenant.order).erase(held.place);
+  ranges_.erase(held.begin);
+  tenant.bytes -= held.size();
+  bytes_ -= held.bytes;
+  pinned_bytes_ -= held.pinned ? held.bytes : 0;
+  const Leaving leaving{exchange_.withdraw_held(slot), {held.begin, held.begin + held.size()}};
+  events_.add(SHMEMX_EXCHANGE_REMOVED, key, held.layout, held.bytes);
+  if (!exchange_.remove_held(leaving.withdrawn)) {
+    leaving_.push_back(leaving);
+    return false;
+  }
+  arena_.give(leaving.part);
+  return true;
+}
+
+void HeldBlocks::end_leaving() {
+  std::erase_if(leaving_, [this](const Leaving& one) {
+    if (!exchange_.remove_held(one.withdrawn)) {
+      return false;
+    }
+    arena_.give(one.part);
+    return true;
+  });
+}
+
+/// Evicts the block of a range, if that can be done now.
+bool HeldBlocks::evict_at(std::map<std::uint64_t, std::uint32_t>::iterator range) {
+  const std::uint32_t slot = range->second;
+  if (held_[slot].pinned || exchange_.is_read(slot) || !evict(slot)) {
+    return false;
+  }
+  ++evicted_;
+  return true;
+}
+
+/// Evicts a block, and its neighbours until there is room for `size` bytes in a row: a large block in place of small
+/// ones, which are not next to each other in the order of use.
+void HeldBlocks::evict_around(std::uint32_t slot, std::uint64_t size) {
+  const std::uint64_t begin = held_[slot].begin;
+  ++evicted_;
+  evict(slot);
+  while (const auto free = arena_.at(begin)) {
+    if (free->size() >= size) {
+      return;
+    }
+    const auto next = ranges_.lower_bound(free->end);
+    if (next != ranges_.end() && next->first == free->end && evict_at(next)) {
+      continue;
+    }
+    const auto before = ranges_.lower_bound(free->begin);
+    if (before == ranges_.begin()) {
+      return;
+    }
+    const auto last = std::prev(before);
+    if (last->first + held_[last->second].size() != free->begin || !evict_at(last)) {
+      return;
+    }
+  }
+}
+
+std::errc HeldBlocks::make_room(Tenant& tenant, std::uint64_t size, std::uint64_t& begin) {
+  // A tenant that may have all is limited by the memory: which of its blocks goes is decided below.
+  for (int victims = 0; tenant.limit < memory_.bytes() && tenant.bytes + size > tenant.limit; ++victims) {
+    const auto next = victims < kMostLooks * kMostVictims ? victim(&tenant) : std::nullopt;
+    if (!next) {
+      return static_cast<std::errc>(EDQUOT);
+    }
+    ++evicted_;
+    evict(*next);
+  }
+  bool no_memory = false;
+  for (int victims = 0; victims < kMostVictims; ++victims) {
+    if (const auto part = arena_.take(size)) {
+      begin = *part;
+      return {};
+    }
+    if (!no_memory) {
+      if (const auto more = memory_.grow(size)) {
+        arena_.give(*more);
+        continue;
+      }
+      no_memory = memory_.grown() < memory_.bytes();
+    }
+    const auto next = victim(nullptr);
+    if (!next) {
+      break;
+    }
+    evict_around(*next, size);
+  }
+  return no_memory ? std::errc::not_enough_memory : std::errc::no_space_on_device;
+}
+
+// ---- By key ----
+
+std::errc HeldBlocks::discard(const Key& key, std::uint64_t layout) {
+  std::errc error = std::errc::no_such_file_or_directory;
+  while (const auto slot = layout != 0 ? exchange_.held(key, layout) : exchange_.held_in_any_layout(key)) {
+    if (held_[*slot].pinned) {
+      return std::errc::device_or_resource_busy;
+    }
+    evict(*slot);
+    ++discarded_;
+    error = {};
+  }
+  return error;
+}
+
+std::errc HeldBlocks::set_pinned(const Key& key, std::uint64_t layout, bool pinned) {
+  const auto slot = exchange_.held(key, layout);
+  if (!slot) {
+    return std::errc::no_such_file_or_directory;
+  }
+  Held& held = held_[*slot];
+  if (held.pinned == pinned) {
+    return {};
+  }
+  if (pinned && pinned_bytes_ + held.bytes > memory_.bytes() / 2) {
+    return static_cast<std::errc>(EDQUOT);
+  }
+  Tenant& tenant = tenants_[held.tenant];
+  Order& from = pinned ? tenant.order : tenant.pinned;
+  Order& to = pinned ? tenant.pinned : tenant.order;
+  to.splice(to.end(), from, held.place);
+  held.pinned = pinned;
+  held.used = ++clock_;
+  pinned_bytes_ += pinned ? held.bytes : std::uint64_t{0} - held.bytes;
+  return {};
+}
+
+bool HeldBlocks::clear(std::uint32_t tenant) {
+  Order& order = tenants_[tenant].order;
+  for (int i = 0; i < kClearedAtOnce && !order.empty(); ++i) {
+    evict(order.front());
+    ++discarded_;
+  }
+  return !order.empty();
+}
+
+// ---- For people ----
+
+void HeldBlocks::describe(shmemx_exchange_holder_stats_t& stats) const {
+  stats.holder = exchange_.id();
+  stats.capacity = memory_.bytes();
+  stats.blocks = ranges_.size();
+  stats.bytes = bytes_;
+  stats.pinned_bytes = pinned_bytes_;
+  stats.writing_bytes = writing_bytes_;
+  for (const Leaving& one : leaving_) {
+    stats.leaving_bytes += one.part.size();
+  }
+  stats.taken_bytes = memory_.grown();
+  stats.stored = stored_;
+  stats.there_already = there_already_;
+  stats.evicted = evicted_;
+  stats.discarded = discarded_;
+  stats.refused = refused_;
+}
+
+std::vector<TenantUse> HeldBlocks::tenants() const {
+  std::vector<TenantUse> all;
+  for (const Tenant& one : tenants_) {
+    all.push_back({one.name, one.bytes, one.limit});
+  }
+  return all;
+}
+
+}  // namespace shmem::exchange

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/exchange/holder_session.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "base/memfd.hpp"
+#include "shmem/memory/copy.hpp"
+
+namespace shmem::exchange {
+namespace {
+
+/// Of each engine: it fills one half while the holder copies the other, both in the processor's cache.
+constexpr std::size_t kStagingBytes = std::size_t{2} << 20;
+/// The longest time between two parts of a block.
+constexpr std::chrono::seconds kLongestPause{1};
+constexpr auto kLeaseIsOver = static_cast<std::errc>(ESTALE);
+
+std::optional<Key> key_of(const HolderItem& item) {
+  return item.key_bytes <= kMostKeyBytes ? Key::make(item.key.data(), item.key_bytes) : std::nullopt;
+}
+
+}  // namespace
+
+void HolderSession::abandon() {
+  if (writing_ != nullptr) {
+    blocks_.give_back(writing_->writing);
+    writing_.reset();
+  }
+}
+
+void HolderSession::end_late_writing() {
+  if (writing_ != nullptr && std::chrono::steady_clock::now() >= writing_->deadline) {
+    abandon();
+  }
+}
+
+bool HolderSession::serve(const shmemx_exchange_holder_stats_t& stats) try {
+  const std::errc error = socket_.receive(buffer_);
+  if (error == std::errc::resource_unavailable_try_again) {
+    return true;
+  }
+  const auto* const head = buffer_.as<HolderHead>();
+  if (error != std::errc{} || head == nullptr) {
+    return false;
+  }
+  if (head->protocol != kHolderProtocol && head->protocol >> 8 == kHolderProtocol >> 8) {
+    const HolderHead mine = holder_head(HolderKind::kRefused, 0);
+    return refuse(-EPROTONOSUPPORT, fmt::format("the holder has version {} of libshmem, and this process has {}",
+                                                text_in(mine.version), text_in(head->version)));
+  }
+  if (head->protocol != kHolderProtocol) {
+    return false;
+  }
+  if (!is_attached()) {
+    const auto* const request = buffer_.as<HolderAttach>();
+    return head->kind == HolderKind::kAttach && request != nullptr && attach(*request);
+  }
+  HolderHead answer = holder_head(HolderKind::kCleared, head->number);
+  switch (head->kind) {
+    case HolderKind::kPut:
+    case HolderKind::kDiscard:
+    case HolderKind::kPin:
+    case HolderKind::kUnpin: {
+      const auto* const request =
+          head->count <= kMostItems ? buffer_.as<HolderItems>(bytes_of_items(head->count)) : nullptr;
+      return request != nullptr && answer_items(*request);
+    }
+    case HolderKind::kClear:
+      answer.count = blocks_.clear(tenant_) ? 1 : 0;
+      return send(&answer, sizeof answer);
+    case HolderKind::kAskStats: {
+      const HolderStatsAnswer told{holder_head(HolderKind::kStats, head->number), stats};
+      return send(&told, sizeof told);
+    }
+    default:
+      return false;
+  }
+} catch (const std::bad_alloc&) {
+  return false;  // the engine connects again
+}
+
+// ---- Attaching ----
+
+bool HolderSession::refuse(int code, const std::string& text) {
+  HolderRefused answer{.head = holder_head(HolderKind::kRefused, 0)};
+  answer.head.code = code;
+  set_text(answer.text, text);
+  send(&answer, sizeof answer);
+  return false;
+}
+
+bool HolderSession::attach(const HolderAttach& request) {
+  const std::string_view name = text_in(request.tenant);
+  if (!is_plain_name(name)) {
+    return refuse(-EINVAL,
+                  fmt::format("a tenant's name has up to {} letters, digits, '.', '_' or '-'", kMostNameBytes));
+  }
+  const auto tenant = blocks_.tenant(name);
+  if (!tenant) {
+    return refuse(-EUSERS, fmt::format("the holder has {} tenants already", kMostTenants));
+  }
+  auto file = base::create_memfd("shmem-exchange-staging", kStagingBytes);
+  auto mapped = file ? base::Mapping::read_only(file->get(), kStagingBytes) : Result<base::Mapping>(file.error());
+  // Its memory is the holder's, whose control group pays for it, and not the engine's.
+  if (!mapped || ::fallocate(file->get(), 0, 0, kStagingBytes) != 0) {
+    return refuse(-ENOMEM, "the holder has no memory, or no file descriptors, for a further engine");
+  }
+  tenant_ = *tenant;
+  HolderAttached answer{.head = holder_head(HolderKind::kAttached, request.head.number)};
+  answer.member = holder_;
+  answer.staging_bytes = kStagingBytes;
+  answer.most_bytes = blocks_.most_bytes();
+  // The only descriptor by which it can be written: the engine has it alone.
+  const std::array<int, 2> files{file->get(), blocks_.events()};
+  staging_ = *std::move(mapped);
+  return socket_.send(&answer, sizeof answer, files) == std::errc{};
+}
+
+// ---- Blocks ----
+
+bool HolderSession::answer_items(const HolderItems& request) {
+  HolderStatuses answer{.head = holder_head(HolderKind::kStatuses, request.head.number, request.head.count)};
+  for (std::uint32_t i = 0; i < request.head.count; ++i) {
+    const HolderItem& item = request.items[i];
+    const std::errc status = request.head.kind == HolderKind::kPut ? put(item) : change(request.head.kind, item);
+    answer.statuses[i] = -static_cast<std::int32_t>(status);
+  }
+  return send(&answer, bytes_of_statuses(request.head.count));
+}
+
+std::errc HolderSession::put(const HolderItem& item) {
+  const auto key = key_of(item);
+  if (!key || item.bytes == 0 || item.part == 0 || item.at > item.bytes || item.part > item.bytes - item.at ||
+      item.offset > staging_.size() || item.part > staging_.size() - item.offset) {
+    return std::errc::invalid_argument;
+  }
+  return item.part == item.bytes ? put_whole(item, *key) : put_part(item, *key);
+}
+
+std::errc HolderSession::put_whole(const HolderItem& item, const Key& key) {
+  HeldBlocks::Writing writing{
+      .key = key, .layout = item.layout, .bytes = item.bytes, .tenant = tenant_, .pin = (item.flags & kPinned) != 0};
+  if (const auto error = blocks_.begin(writing); error != std::errc{}) {
+    return error;
+  }
+  copy_bytes(blocks_.memory_of(writing), staging_.data() + item.offset, item.bytes);
+  return blocks_.publish(writing);
+}
+
+std::errc HolderSession::put_part(const HolderItem& item, const Key& key) {
+  if (item.at == 0) {
+    abandon();
+    auto opened = std::make_unique<Open>();
+    opened->writing = {
+        .key = key, .layout = item.layout, .bytes = item.bytes, .tenant = tenant_, .pin = (item.flags & kPinned) != 0};
+    if (const auto error = blocks_.begin(opened->writing); error != std::errc{}) {
+      return error;
+    }
+    writing_ = std::move(opened);
+  }
+  if (writing_ == nullptr || item.at != writing_->done || item.bytes != writing_->writing.bytes ||
+      item.layout != writing_->writing.layout || !key.is(writing_->writing.key)) {
+    return kLeaseIsOver;
+  }
+  copy_bytes(blocks_.memory_of(writing_->writing) + item.at, staging_.data() + item.offset, item.part);
+  writing_->done += item.part;
+  writing_->deadline = std::chrono::steady_clock::now() + kLongestPause;
+  if (writing_->done < item.bytes) {
+    return {};
+  }
+  const auto whole = std::move(writing_);
+  return blocks_.publish(whole->writing);
+}
+
+std::errc HolderSession::change(HolderKind kind, const HolderItem& item) {
+  const auto key = key_of(item);
+  if (!key) {
+    return std::errc::invalid_argument;
+  }
+  return kind == HolderKind::kDiscard ? blocks_.discard(*key, item.layout)
+                                      : blocks_.set_pinned(*key, item.layout, kind == HolderKind::kPin);
+}
+
+}  // namespace shmem::exchange

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/exchange/meeting_place.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "base/folder.hpp"
+#include "base/user.hpp"
+
+namespace shmem::exchange {
+namespace {
+
+constexpr int kBacklog = 128;
+
+struct SocketAddress {
+  sockaddr_un socket{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t size = 0;
+  base::UniqueFd folder{};  // by which the path goes, if it would be too long
+  [[nodiscard]] const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&socket); }
+  /// REQUIRES: there is room.
+  void set(std::size_t begin, const std::string& name) {
+    std::memcpy(socket.sun_path + begin, name.data(), std::min(name.size(), sizeof(socket.sun_path) - begin));
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + begin + name.size());
+  }
+};
+
+std::string file_of(const MeetingPlace& place, const std::string& end) {
+  return fmt::format("{}.{}", place.exchange, end);
+}
+std::string path_of(const MeetingPlace& place, const std::string& end) {
+  return place.folder.empty() ? std::string() : place.folder + "/" + file_of(place, end);
+}
+
+SocketAddress address_of(const MeetingPlace& place, const std::string& end) {
+  SocketAddress address;
+  if (place.folder.empty()) {
+    // The user is in the name, so that two users may have exchanges of one name. A leading 0: not in the file system.
+    static_assert(sizeof("shmem-exchange/4294967295//") + kMostNameBytes + kMostNodeBytes + kMostEndBytes <
+                  sizeof(sockaddr_un::sun_path));
+    address.set(1, fmt::format("shmem-exchange/{}/{}/{}", ::geteuid(), place.exchange, end));
+    return address;
+  }
+  std::string path = path_of(place, end);
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    static_assert(sizeof("/proc/self/fd/2147483647/.") + kMostNameBytes + kMostNodeBytes + kMostEndBytes <
+                  sizeof(sockaddr_un::sun_path));
+    address.folder.reset(::open(place.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    path = fmt::format("/proc/self/fd/{}/{}", address.folder.get(), file_of(place, end));
+  }
+  address.set(0, path);
+  return address;
+}
+
+base::UniqueFd new_socket() {
+  return base::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+ucred credentials_of(int socket) {
+  ucred peer{.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    peer.uid = static_cast<uid_t>(-1);
+  }
+  return peer;
+}
+
+/// Nothing in it: another process has the lock. The kernel ends it with the process.
+Result<base::UniqueFd> lock(const std::string& path) {
+  for (;;) {
+    base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    if (!file) {
+      return fail_errno(errno, fmt::format("cannot open {}", path));
+    }
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      return errno == EWOULDBLOCK ? Result<base::UniqueFd>(base::UniqueFd())
+                                  : fail_errno(errno, fmt::format("cannot lock {}", path));
+    }
+    // The one that had it before may have removed the file, and a third one may have made another.
+    struct stat ours {};
+    struct stat there {};
+    if (::fstat(file.get(), &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+        ours.st_dev == there.st_dev) {
+      return file;
+    }
+  }
+}
+
+}  // namespace
+
+Result<void> check_place(const MeetingPlace& place) {
+  if (base::is_user_unknown()) {
+    return fail(std::errc::permission_denied,
+                fmt::format("exchange {}: this process runs as user {}, which stands for all users that are unknown in "
+                            "its user namespace: members cannot be told from their processes; run it as another user",
+                            place.exchange, ::geteuid()));
+  }
+  return place.folder.empty() ? Result<void>() : base::check_own_folder(place.folder, "exchanges");
+}
+
+pid_t process_at(int socket) {
+  return credentials_of(socket).pid;
+}
+
+bool is_our_user_at(int socket) {
+  return base::is_this_user(credentials_of(socket).uid);
+}
+
+Result<base::UniqueFd> connect_in(const MeetingPlace& place, const std::string& end) {
+  base::UniqueFd socket = new_socket();
+  const SocketAddress address = address_of(place, end);
+  if (!socket || ::connect(socket.get(), address.data(), address.size) != 0) {
+    const int error = errno == ENOENT ? ECONNREFUSED : errno;  // in a folder: no process has had this name yet
+    return fail_errno(error, fmt::format("cannot connect to {} of exchange {}", end, place.exchange));
+  }
+  return socket;
+}
+
+Result<std::optional<PlaceSocket>> PlaceSocket::open(const MeetingPlace& place, const std::string& end) {
+  using Opened = std::optional<PlaceSocket>;
+  std::string path = path_of(place, end);
+  base::PrivateFd has_lock;
+  if (!path.empty()) {
+    auto locked = lock(path + ".lock");
+    if (!locked) {
+      return locked.error();
+    }
+    if (!*locked) {
+      return Opened();
+    }
+    has_lock = base::PrivateFd(*std::move(locked));
+    ::unlink(path.c_str());  // of a process that was killed
+  }
+  base::UniqueFd socket = new_socket();
+  const SocketAddress address = address_of(place, end);
+  if (socket && ::bind(socket.get(), address.data(), address.size) == 0 && ::listen(socket.get(), kBacklog) == 0) {
+    return Opened(PlaceSocket(std::move(socket), std::move(has_lock), std::move(path)));
+  }
+  return socket && errno == EADDRINUSE
+             ? Result<Opened>(Opened())
+             : fail_errno(errno, fmt::format("cannot make the socket {} of exchange {}", end, place.exchange));
+}
+
+base::UniqueFd PlaceSocket::accept() {
+  return base::UniqueFd(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+void PlaceSocket::shut() {
+  ::shutdown(fd(), SHUT_RDWR);
+  if (!path_.empty()) {
+    ::unlink(path_.c_str());
+    ::unlink((path_ + ".lock").c_str());  // last: from now on another process may have the name
+    path_.clear();
+  }
+}
+
+}  // namespace shmem::exchange
