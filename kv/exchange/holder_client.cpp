@@ -104,10 +104,13 @@ Result<void> HolderClient::attach() {
   }
   auto connected = connect_in(exchange_.place_of_node(), kHolderEnd);
   if (!connected) {
-    return connected.error().code == std::errc::connection_refused
+    const Error& error = connected.error();
+    return error.code == std::errc::connection_refused
                ? problem(std::errc::not_connected,
                          fmt::format("there is none here; start one: kv_exchange hold {}", exchange_.name()))
-               : problem(connected.error().code, connected.error().text);
+           : error.code == std::errc::resource_unavailable_try_again
+               ? problem(std::errc::timed_out, "more processes want to connect than it accepts")
+               : problem(error.code, error.text);
   }
   HolderSocket socket(*std::move(connected));
   HolderSocket::Files files{base::UniqueFd(), base::UniqueFd()};
