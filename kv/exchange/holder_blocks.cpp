@@ -10,8 +10,13 @@ namespace {
 
 /// Blocks that are looked at before the next to go goes, although readers use it: they may set the bits of all.
 constexpr int kMostLooks = 256;
-/// Blocks that are evicted for one, beside its neighbours.
-constexpr int kMostVictims = 64;
+/// Blocks that are evicted for one of `size` bytes, beside their neighbours.
+constexpr std::uint64_t most_victims(std::uint64_t size) {
+  constexpr std::uint64_t kFew = 64;
+  constexpr std::uint64_t kSmallBytes = 2048;
+  constexpr std::uint64_t kMost = 32'768;
+  return std::min(kFew + size / kSmallBytes, kMost);
+}
 /// Evicted at once by clear(): a moment, in which no put is answered.
 constexpr int kClearedAtOnce = 1024;
 /// No block is larger than this, or this part of the memory: room for it is made in a moment.
@@ -96,11 +101,12 @@ void HeldBlocks::give_back(const Writing& writing) {
 std::errc HeldBlocks::publish_with_room(const Writing& writing, std::uint32_t& slot) {
   const Place place{region_, writing.begin, writing.bytes, writing.layout};
   std::errc error = exchange_.publish_held(writing.key, place, slot);
-  for (int i = 0; i < kMostVictims && error == std::errc::no_space_on_device; ++i) {
+  for (std::uint64_t i = 0; i < most_victims(0) && error == std::errc::no_space_on_device; ++i) {
     const auto next = victim(nullptr);
     if (!next) {
       break;
     }
+    ++evicted_;
     evict(*next);
     error = exchange_.publish_held(writing.key, place, slot);
   }
@@ -214,23 +220,28 @@ void HeldBlocks::end_leaving() {
   });
 }
 
-/// Evicts the block of a range, if that can be done now.
+/// One of those that were used last: the fourth part of all.
+bool HeldBlocks::is_recent(std::uint32_t slot) {
+  if (exchange_.take_use(slot)) {
+    touch(slot);
+  }
+  return clock_ - held_[slot].used < ranges_.size() / 4;
+}
+
+/// Evicts the block of a range, unless it is of use.
 bool HeldBlocks::evict_at(std::map<std::uint64_t, std::uint32_t>::iterator range) {
   const std::uint32_t slot = range->second;
-  if (held_[slot].pinned || exchange_.is_read(slot) || !evict(slot)) {
+  if (held_[slot].pinned || is_recent(slot) || exchange_.is_read(slot)) {
     return false;
   }
   ++evicted_;
-  return true;
+  return evict(slot);
 }
 
-/// Evicts a block, and its neighbours until there is room for `size` bytes in a row: a large block in place of small
-/// ones, which are not next to each other in the order of use.
-void HeldBlocks::evict_around(std::uint32_t slot, std::uint64_t size) {
-  const std::uint64_t begin = held_[slot].begin;
-  ++evicted_;
-  evict(slot);
-  while (const auto free = arena_.at(begin)) {
+/// Evicts neighbours of the free part at `place` until it has `size` bytes: a large block in place of small ones, which
+/// are not next to each other in the order of use.
+void HeldBlocks::evict_around(std::uint64_t place, std::uint64_t size) {
+  while (const auto free = arena_.at(place)) {
     if (free->size() >= size) {
       return;
     }
@@ -249,36 +260,53 @@ void HeldBlocks::evict_around(std::uint32_t slot, std::uint64_t size) {
   }
 }
 
-std::errc HeldBlocks::make_room(Tenant& tenant, std::uint64_t size, std::uint64_t& begin) {
-  // A tenant that may have all is limited by the memory: which of its blocks goes is decided below.
-  for (int victims = 0; tenant.limit < memory_.bytes() && tenant.bytes + size > tenant.limit; ++victims) {
-    const auto next = victims < kMostLooks * kMostVictims ? victim(&tenant) : std::nullopt;
+/// Evicts blocks of a tenant until it may have `size` bytes more.
+bool HeldBlocks::make_room_of(Tenant& tenant, std::uint64_t size) {
+  // A tenant that may have all is limited by the memory: which of all blocks goes is decided elsewhere.
+  if (tenant.limit == memory_.bytes()) {
+    return true;
+  }
+  for (std::uint64_t victims = 0; tenant.bytes + size > tenant.limit; ++victims) {
+    const auto next = victims < most_victims(size) ? victim(&tenant) : std::nullopt;
     if (!next) {
-      return static_cast<std::errc>(EDQUOT);
+      return false;
     }
     ++evicted_;
     evict(*next);
   }
+  return true;
+}
+
+std::errc HeldBlocks::make_room(Tenant& tenant, std::uint64_t size, std::uint64_t& begin) {
+  if (!make_room_of(tenant, size)) {
+    return static_cast<std::errc>(EDQUOT);
+  }
   bool no_memory = false;
-  for (int victims = 0; victims < kMostVictims; ++victims) {
+  std::uint64_t freed = 0;
+  for (std::uint64_t victims = 0; victims < most_victims(size);) {
     if (const auto part = arena_.take(size)) {
       begin = *part;
       return {};
     }
-    if (!no_memory) {
-      if (const auto more = memory_.grow(size)) {
-        arena_.give(*more);
-        continue;
-      }
-      no_memory = memory_.grown() < memory_.bytes();
+    const auto more = no_memory ? std::nullopt : memory_.grow(size);
+    if (more) {
+      arena_.give(*more);
+      continue;
     }
+    no_memory = true;
     const auto next = victim(nullptr);
     if (!next) {
       break;
     }
-    evict_around(*next, size);
+    const Held held = held_[*next];
+    ++victims;
+    ++evicted_;
+    // In the order of use as long as that may leave room in a row.
+    if (evict(*next) && (freed += held.size()) > size) {
+      evict_around(held.begin, size);
+    }
   }
-  return no_memory ? std::errc::not_enough_memory : std::errc::no_space_on_device;
+  return memory_.grown() < memory_.bytes() ? std::errc::not_enough_memory : std::errc::no_space_on_device;
 }
 
 // ---- By key ----

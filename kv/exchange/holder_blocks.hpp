@@ -131,7 +131,9 @@ class HeldBlocks {
   std::optional<std::uint32_t> victim(Tenant* only);
   Tenant* oldest_tenant();
   bool evict(std::uint32_t slot);
-  void evict_around(std::uint32_t slot, std::uint64_t size);
+  void evict_around(std::uint64_t place, std::uint64_t size);
+  bool is_recent(std::uint32_t slot);
+  bool make_room_of(Tenant& tenant, std::uint64_t size);
   bool evict_at(std::map<std::uint64_t, std::uint32_t>::iterator range);
   void touch(std::uint32_t slot);
   std::errc publish_with_room(const Writing& writing, std::uint32_t& slot);

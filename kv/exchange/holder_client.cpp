@@ -23,7 +23,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLine = 64;
 constexpr std::chrono::milliseconds kBetweenEvents{50};
 /// Bytes that a holder copies in a millisecond, if it does nothing but answer as late as it may.
-constexpr std::uint64_t kSlowestPerMs = std::uint64_t{64} << 10;
+constexpr std::uint64_t kSlowestPerMs = std::uint64_t{256} << 10;
 constexpr std::chrono::seconds kLongestClear{60};
 
 /// False: nothing has come by then.

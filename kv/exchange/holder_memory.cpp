@@ -16,7 +16,7 @@ namespace shmem::exchange {
 namespace {
 
 /// Pages that are taken at once: a moment, in which no put is answered.
-constexpr std::uint64_t kGrowth = std::uint64_t{32} << 20;
+constexpr std::uint64_t kGrowth = std::uint64_t{8} << 20;
 /// What is left for other things of this process, and for other processes.
 constexpr std::uint64_t kSpare = std::uint64_t{32} << 20;
 /// Between two looks at how much memory there is, when there was none.

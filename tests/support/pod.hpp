@@ -2,6 +2,7 @@
 // A process in namespaces of its own, as in a container.
 #pragma once
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -11,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <fstream>
 #include <iterator>
@@ -24,12 +27,21 @@ class Pod {
  public:
   static constexpr int kNotPossible = 100;
 
+  /// It ends after `limit_s` at the latest.
   template <typename Body>
-  Pod(int namespaces, Body body) : outer_(::fork()) {
-    if (outer_ != 0) {
+  Pod(int namespaces, Body body, unsigned limit_s = 60) {
+    std::array<int, 2> number{-1, -1};
+    if (::pipe2(number.data(), O_CLOEXEC) != 0) {
       return;
     }
-    ::alarm(60);
+    outer_ = ::fork();
+    if (outer_ != 0) {
+      ::close(number[1]);
+      static_cast<void>(::read(number[0], &inner_, sizeof inner_) == ssize_t{sizeof inner_});
+      ::close(number[0]);
+      return;
+    }
+    ::alarm(limit_s);
     if ((namespaces & CLONE_NEWUSER) != 0 && !enter_user_namespace()) {
       ::_exit(kNotPossible);
     }
@@ -38,16 +50,31 @@ class Pod {
     }
     const pid_t inner = ::fork();  // the first process of the new PID namespace
     if (inner == 0) {
-      ::alarm(60);
+      ::alarm(limit_s);
       ::_exit(body());
     }
+    static_cast<void>(::write(number[1], &inner, sizeof inner) == ssize_t{sizeof inner});
+    ::close(number[1]);
     int status = 0;
     ::waitpid(inner, &status, 0);
     ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
   }
+  /// Sends a signal to the process that runs body().
+  void kill(int signal) const {
+    if (inner_ > 0) {
+      ::kill(inner_, signal);
+    }
+  }
   Pod(const Pod&) = delete;
   Pod& operator=(const Pod&) = delete;
+  /// Waits for its end.
   ~Pod() { exit_code(); }
+  [[nodiscard]] bool running() {
+    if (outer_ > 0 && ::waitpid(outer_, &status_, WNOHANG) == outer_) {
+      outer_ = -1;
+    }
+    return outer_ > 0;
+  }
   int exit_code() {
     if (outer_ > 0 && ::waitpid(outer_, &status_, 0) == outer_) {
       outer_ = -1;
@@ -63,7 +90,8 @@ class Pod {
            static_cast<bool>(std::ofstream("/proc/self/uid_map") << "0 " + user + " 1\n");
   }
 
-  pid_t outer_;
+  pid_t outer_ = -1;
+  pid_t inner_ = -1;  // as this process sees it
   int status_ = -1;
 };
 

@@ -51,6 +51,20 @@ struct Start {
   Count served{0};                      // blocks that others have pulled from it
 };
 
+/// What a member has found of what it looked for, in each second since the begin.
+constexpr std::size_t kMostSeconds = 1024;
+struct Second {
+  Count wanted{0}, found{0};
+};
+
+/// Of a member with a holder: the blocks that it has used last, and how many of them its next start has found.
+constexpr std::size_t kRemembered = 256;
+struct Memory {
+  std::array<std::atomic<std::uint64_t>, kRemembered> blocks;  // + 1; a ring
+  Count next{0};
+  Count looked_for{0}, found{0};
+};
+
 struct Board {
   std::atomic<std::int64_t> begin_ns{0};  // of the steady clock; the requests' time 0
   std::atomic<std::int64_t> kill_ns{0};   // the last one
@@ -60,6 +74,8 @@ struct Board {
   std::array<Start, kMostStarts> start;
   std::array<std::atomic<std::uint32_t>, kMembers> last_start;  // + 1
   std::array<Counts, kMembers> counts;
+  std::array<std::array<Second, kMostSeconds>, kMembers> seconds;
+  std::array<Memory, kMembers> memory;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 

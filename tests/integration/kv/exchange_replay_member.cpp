@@ -25,25 +25,13 @@
 #include "shmemx.h"
 #include "shmemx_exchange.h"
 #include "tests/integration/kv/exchange_replay.hpp"
+#include "tests/integration/kv/exchange_replay_requests.hpp"
 
 namespace {
 
 using namespace exchange_replay;  // NOLINT(google-build-using-namespace): the program itself
 
-constexpr std::size_t kWords = 4096;
-constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
 constexpr std::size_t kSlots = 256;
-constexpr std::size_t kMostOfRequest = 64;  // blocks
-constexpr std::uint64_t kLimitNs = 20'000'000'000;
-
-enum class Step { kReadPrompt, kFind, kPull };
-
-struct Request {
-  std::int64_t at_ns;
-  Step step;
-  std::size_t number;
-  std::vector<std::uint64_t> blocks;
-};
 
 /// A block that was withdrawn, in memory that readers may still read.
 struct Leaving {
@@ -61,42 +49,6 @@ struct Found {
   std::printf("%s: %s\n", what.c_str(), shmemx_error_text());
   std::fflush(stdout);
   std::_Exit(1);
-}
-
-std::uint64_t word_of(std::uint64_t block, std::uint64_t layout, std::size_t i) {
-  return (block * 0x9e37'79b9'7f4a'7c15U) ^ (layout + i) * 0xbf58'476d'1ce4'e5b9U;
-}
-
-std::string key_of(std::uint64_t block) {
-  return "block " + std::to_string(block);
-}
-
-/// The requests of a member, as its two halves get them: a prompt is read when it arrives.
-std::vector<Request> read_requests(const std::string& path, std::size_t number) {
-  constexpr std::int64_t kFindNs = 100'000'000;
-  constexpr std::int64_t kPullNs = 400'000'000;
-  std::ifstream file(path);
-  std::vector<Request> all;
-  std::int64_t at_us = 0;
-  std::size_t count = 0;
-  for (std::size_t i = 0; file >> at_us >> count; ++i) {
-    std::vector<std::uint64_t> blocks(count);
-    for (auto& block : blocks) {
-      file >> block;
-    }
-    blocks.resize(std::min(count, kMostOfRequest));
-    const std::size_t reads = i % kMembers;
-    const std::size_t generates = (reads + 1 + i / kMembers % (kMembers - 1)) % kMembers;
-    if (reads == number) {
-      all.push_back({at_us * 1000, Step::kReadPrompt, i, blocks});
-    }
-    if (generates == number) {
-      all.push_back({at_us * 1000 + kFindNs, Step::kFind, i, blocks});
-      all.push_back({at_us * 1000 + kPullNs, Step::kPull, i, blocks});
-    }
-  }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
-  return all;
 }
 
 /// What the kernel counts for the threads of this process.
@@ -418,20 +370,6 @@ class Engine {
   bool pulled_in_background_ = false;
 };
 
-/// A member that leaves while others still pull from it is not an error that they expect.
-int leave_together(SharedBoard& board) {
-  board->finished.fetch_add(1);
-  const std::int64_t limit = clock_ns() + static_cast<std::int64_t>(kLimitNs);
-  while (board->finished.load() < kMembers) {
-    if (clock_ns() > limit) {
-      std::printf("the others do not finish\n");
-      return 1;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -447,22 +385,5 @@ int main(int argc, char** argv) {
   Engine engine(argv[1], board->counts[number], board, number);
   std::printf("ready\n");
   std::fflush(stdout);
-  // After the last request the first one comes again.
-  const std::int64_t round_ns = requests.back().at_ns + 1'000'000;
-  for (std::int64_t round_begin = board->begin_ns.load();; round_begin += round_ns) {
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const std::int64_t due = round_begin + requests[i].at_ns;
-      std::int64_t early = 0;
-      while ((early = due - clock_ns()) > 0 && !board->stop.load()) {
-        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<std::int64_t>(early, 50'000'000)));
-      }
-      if (board->stop.load()) {
-        return leave_together(board);
-      }
-      // A member that was started again takes up what arrives now, and one that is late catches up.
-      if (early > -500'000'000) {
-        engine.serve(requests[i]);
-      }
-    }
-  }
+  return serve_all(requests, board, engine);
 }

@@ -414,7 +414,7 @@ TEST(ExchangeHolderFaults, AnEngineThatDoesNotReadIsGivenUp) {
   for (int i = 0; i < 1'000'000 && (error == std::errc{} || error == std::errc::resource_unavailable_try_again); ++i) {
     error = engine.send(&request, sizeof request);
   }
-  EXPECT_EQ(error, std::errc::broken_pipe);
+  EXPECT_TRUE(error == std::errc::broken_pipe || error == std::errc::connection_reset) << static_cast<int>(error);
   Engine good(name);
   EXPECT_EQ(good.put("key", "bytes"), 0);
 }

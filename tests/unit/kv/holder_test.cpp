@@ -138,7 +138,10 @@ TEST(ExchangeHolder, MakesRoomForALargeBlock) {
   }
   EXPECT_EQ(engine.put("large", block_of('b', kMiB)), 0);
   EXPECT_EQ(engine.get_block("large"), block_of('b', kMiB));
-  EXPECT_EQ(engine.holder_stats().evicted, 64U) << "no more than there was room for";
+  // Half of what it takes was not used; further blocks go until there is room in a row.
+  EXPECT_LE(engine.holder_stats().evicted, 192U);
+  EXPECT_EQ(engine.put("larger", block_of('c', kMiB)), 0);
+  EXPECT_TRUE(engine.has("large")) << "neighbours that were used lately stay";
 }
 
 TEST(ExchangeHolder, DoesNotUseMemoryThatIsRead) {
