@@ -11,6 +11,8 @@ as a block of its own. A page is there if all of its ranges are.
 from __future__ import annotations
 
 import functools
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -28,13 +30,29 @@ except ImportError as _error:
     HiCacheStorage = object
 else:
     _MISSING = None
+try:
+    from sglang.srt.observability.metrics_collector import StorageMetrics
+except ImportError:  # nor is there an engine that asks for them
+    StorageMetrics = None
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 _KV = "kv"
 _FLAT = "flat"  # pages of get() and set(), which are tensors of their own
 _TAG = "extra_backend_tag"  # SGLang's word for what keeps tenants of one storage apart
 _OWN_KEYS = {"backend_name", "module_path", "class_name", "interface_v1", "exchange", "store_bytes", "namespace", _TAG}
-_OPTIONS = {"answer_time", "blocks", "join_time", "lease_time", "leases", "listen", "members", "metrics", "transfers"}
+_OPTIONS = {
+    "answer_time",
+    "blocks",
+    "directory",
+    "join_time",
+    "lease_time",
+    "leases",
+    "listen",
+    "members",
+    "metrics",
+    "transfers",
+}
+_MOST_SAMPLES = 4096
 
 
 def _or_else(default: Callable[..., Any]) -> Callable[[_Call], _Call]:
@@ -89,6 +107,32 @@ class _Pool:
         return _exchange_core.Buffers.of_ranges(np.array(addresses, np.uint64), np.array(sizes, np.uint64))
 
 
+class _Samples:
+    """Pages and GB/s of calls, until SGLang takes them. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: dict[str, list[tuple[int, float]]] = {"prefetch": [], "backup": []}
+
+    def note(self, kind: str, pages: int, nbytes: int, begin: float) -> None:
+        """A call that began at a time of the monotonic clock. The oldest samples go when there are too many."""
+        seconds = max(time.monotonic() - begin, 1e-9)
+        with self._lock:
+            samples = self._taken[kind]
+            samples.append((pages, nbytes / (1 << 30) / seconds))
+            del samples[:-_MOST_SAMPLES]
+
+    def take(self) -> Any:
+        """The samples since the last call, as SGLang has them."""
+        with self._lock:
+            taken, self._taken = self._taken, {"prefetch": [], "backup": []}
+        metrics = StorageMetrics()
+        for kind, samples in taken.items():
+            getattr(metrics, kind + "_pgs").extend(pages for pages, _ in samples)
+            getattr(metrics, kind + "_bandwidth").extend(speed for _, speed in samples)
+        return metrics
+
+
 class ShmemHiCache(HiCacheStorage):
     """Stores pages in this process, and reads those of all members of the exchange.
 
@@ -110,6 +154,8 @@ class ShmemHiCache(HiCacheStorage):
         # All ranks of a model with a latent cache have the same pages: the first one stores them.
         self._stores = not (storage_config.is_mla_model and storage_config.tp_rank != 0)
         self._pools: dict[str, _Pool] = {}
+        measures = StorageMetrics is not None and getattr(storage_config, "enable_storage_metrics", False)
+        self._samples = _Samples() if measures else None
         options = {one: extra[one] for one in _OPTIONS & set(extra)}
         self._store = open_store(extra.get("exchange", ""), extra.get("store_bytes", "1G"), options)
         self._flat_layout = layout_of(engine="sglang", rank=self._rank, pool=_FLAT)
@@ -183,7 +229,11 @@ class ShmemHiCache(HiCacheStorage):
     @_or_else(lambda keys, *_, **__: [None] * len(keys))
     def batch_get(self, keys: list[str], target_locations: Any = None, target_sizes: Any = None) -> list[Any]:
         """get() of each key."""
-        return [self.get(key, to) for key, to in zip(keys, target_locations or [None] * len(keys))]
+        begin = time.monotonic()
+        pages = [self.get(key, to) for key, to in zip(keys, target_locations or [None] * len(keys))]
+        loaded = [_bytes_of(page) for page in pages if page is not None]
+        self._note("prefetch", len(loaded), sum(loaded), begin)
+        return pages
 
     @_or_else(lambda *_, **__: False)
     def set(self, key: str, value: Any = None, target_location: Any = None, target_sizes: Any = None) -> bool:
@@ -197,13 +247,26 @@ class ShmemHiCache(HiCacheStorage):
         self, keys: list[str], values: Any = None, target_locations: Any = None, target_sizes: Any = None
     ) -> bool:
         """set() of each key; the first failure ends it."""
-        return all(self.set(key, value) for key, value in zip(keys, values, strict=True))
+        begin = time.monotonic()
+        stored: list[int] = []
+        for key, value in zip(keys, values, strict=True):
+            if not self.set(key, value):
+                break
+            stored.append(_bytes_of(value))
+        if self._stores:
+            self._note("backup", len(stored), sum(stored), begin)
+        return len(stored) == len(keys)
 
     def exists(self, key: str) -> bool:
         """Whether a page is there."""
         return self.batch_exists([key]) == 1
 
-    # ---- The end ----
+    # ---- Statistics, and the end ----
+
+    @_or_else(lambda *_, **__: None)
+    def get_stats(self) -> Any:
+        """Pages and speeds of the calls since the last one; None if SGLang collects none."""
+        return None if self._samples is None else self._samples.take()
 
     @_or_else(lambda *_, **__: None)
     def clear(self) -> None:
@@ -225,19 +288,29 @@ class ShmemHiCache(HiCacheStorage):
     def _get(self, pool: _Pool, keys: list[str], host_indices: Any) -> list[bool]:
         if pool.ranges == 0 or not keys:
             return [True] * len(keys)
+        begin = time.monotonic()
         buffers = pool.buffers(keys, host_indices)
-        return self._whole(pool, self._store.get(pool.names(keys, self._suffix), buffers, pool.layout) == 0)
+        loaded = self._store.get(pool.names(keys, self._suffix), buffers, pool.layout) == 0
+        whole = self._whole(pool, loaded)
+        self._note("prefetch", sum(whole), buffers.sizes[loaded].sum(), begin)
+        return whole
 
     def _set(self, pool: _Pool, keys: list[str], host_indices: Any) -> list[bool]:
         if not self._stores or pool.ranges == 0 or not keys:
             return [True] * len(keys)
+        begin = time.monotonic()
         buffers = pool.buffers(keys, host_indices)
         names = pool.names(keys, self._suffix)
         stored = self._store.put(names, buffers, pool.layout) == 0
         whole = self._whole(pool, stored)
+        self._note("backup", sum(whole), buffers.sizes[stored].sum(), begin)
         # K without V is of no use.
         self._store.discard([names[i] for i in np.flatnonzero(stored) if not whole[i // pool.ranges]])
         return whole
+
+    def _note(self, kind: str, pages: int, nbytes: int, begin: float) -> None:
+        if self._samples is not None and pages > 0:
+            self._samples.note(kind, pages, int(nbytes), begin)
 
     def _whole(self, pool: _Pool, ranges: NDArray[np.bool_]) -> list[bool]:
         return [bool(one) for one in ranges.reshape(-1, pool.ranges).all(axis=1)]
@@ -268,6 +341,10 @@ def _indices(count: int) -> Any:
     import torch  # SGLang has it
 
     return torch.arange(count)
+
+
+def _bytes_of(tensor: Any) -> int:
+    return int(tensor.numel()) * int(tensor.element_size())
 
 
 def _sizes_of(sizes: Any, count: int) -> list[int]:

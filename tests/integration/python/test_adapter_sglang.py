@@ -45,7 +45,7 @@ class Backend(ExchangeTest):
         geometry = {"layers": 3, "heads": 2, "dim": 8} | geometry
         return filled(HostKVCache(pages * PAGE, PAGE, dtype=dtype, **geometry), seed)
 
-    def config(self, model="org/model", tp=(0, 1), is_mla=False, v1=1, **extra):
+    def config(self, model="org/model", tp=(0, 1), is_mla=False, v1=1, measures=False, **extra):
         extra = {
             "backend_name": "shmem",
             "module_path": "shmem_kv.adapters.sglang",
@@ -55,7 +55,7 @@ class Backend(ExchangeTest):
             "store_bytes": "4M",
             "prefetch_threshold": 1,  # SGLang's own
         } | extra
-        return HiCacheStorageConfig(*tp, 0, 1, 0, 1, is_mla, False, True, model, extra_config=extra)
+        return HiCacheStorageConfig(*tp, 0, 1, 0, 1, is_mla, measures, True, model, extra_config=extra)
 
     def engine(self, pool=None, **config):
         engine = HiCacheController(pool or self.pool(), self.config(**config))
@@ -271,6 +271,32 @@ class Backend(ExchangeTest):
         self.assertEqual(one.backup(keys, indices_of(range(2), PAGE)), 2)
         self.assertEqual(same.prefetch_hits(keys), 2)
         self.assertEqual(other.prefetch_hits(keys), 0)
+
+    def test_statistics(self):
+        for v1 in (1, 0):
+            one, two = self.engine(measures=True, v1=v1), self.engine(self.pool(seed=2), measures=True, v1=v1)
+            keys = one.keys_of(list(range(v1, 6 * PAGE + v1)))
+            self.assertEqual(one.backup(keys[:5], indices_of(range(5), PAGE)), 5)
+            self.assertEqual(two.prefetch(keys, indices_of(range(6), PAGE)), 5)
+            self.assertEqual(two.prefetch(keys[5:], indices_of([5], PAGE)), 0)  # of no page, so of no speed
+            for engine in (one, two):
+                engine.check_hicache_events()
+                engine.check_hicache_events()  # handed over once
+            found = [engine.collector.histograms for engine in (one, two)]
+            self.assertEqual([(one.backup_pgs, one.prefetch_pgs) for one in found], [([5], []), ([], [5])])
+            speeds = [len(one.backup_bandwidth) + len(one.prefetch_bandwidth) for one in found]
+            self.assertEqual(speeds, [1, 1])
+        without = self.engine()
+        without.backup(keys[:1], indices_of([0], PAGE))
+        self.assertIsNone(without.backend.get_stats())
+
+    def test_statistics_that_nobody_takes_are_bounded(self):
+        engine = self.engine(measures=True)
+        keys = engine.keys_of(list(range(PAGE)))
+        engine.backup(keys, indices_of([0], PAGE))
+        for _ in range(5000):
+            engine.backend.batch_get_v1(keys, indices_of([0], PAGE))
+        self.assertEqual(len(engine.backend.get_stats().prefetch_pgs), 4096)
 
     def test_configuration(self):
         for missing in ("module_path", "class_name"):

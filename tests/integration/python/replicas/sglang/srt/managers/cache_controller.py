@@ -9,6 +9,7 @@ import threading
 import torch
 from sglang.srt.mem_cache.hicache_storage import STORAGE_BATCH_SIZE, HiCacheStorageExtraInfo
 from sglang.srt.mem_cache.storage.backend_factory import StorageBackendFactory
+from sglang.srt.observability.metrics_collector import StorageMetricsCollector
 
 
 def get_hash_str(token_ids, prior_hash=None):
@@ -25,6 +26,7 @@ class HiCacheController:
     def __init__(self, pool, config):
         self.pool, self.page_size = pool, pool.page_size
         self.dead = []
+        self.collector = StorageMetricsCollector()
         self.attach(config)
 
     def attach(self, config):
@@ -45,6 +47,11 @@ class HiCacheController:
         for thread in self.threads:
             thread.join()
         self.backend.close()
+
+    def check_hicache_events(self):
+        """In each step of the scheduler, while the other threads use the backend."""
+        if self.config.enable_storage_metrics:
+            self.collector.log_storage_metrics(self.backend.get_stats())
 
     def keys_of(self, tokens):
         keys, last = [], None
