@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from .. import _exchange_core
 from .._store import layout_of
 from ._common import logger, name_of, open_store
+from ._copies import CopyQueue
+from ._inventory import Inventory
+from ._vllm_reports import Reports, metric_definitions, publishes_events
 
 try:
     from vllm.v1.kv_offload.base import LookupResult, RequestOffloadingContext
@@ -55,9 +58,10 @@ class ShmemTier(SecondaryTierManager):
     """Stores chunks in this process, and loads those of all members of the exchange.
 
     ``exchange``: its name. ``store_bytes``: the memory of this tier, such as ``"8G"``. ``namespace``: engines share
-    blocks only if it is equal; further words of what they must agree about. ``threads``: those that copy. Other options
-    are those of :class:`shmem_kv.Exchange`, and for members on other nodes ``listen``, ``members`` and ``answer_time`` of
-    :meth:`shmem_kv.Exchange.connect`.
+    blocks only if it is equal; further words of what they must agree about. ``threads``: those that copy. ``store_wait``:
+    how many seconds a store may wait before it is dropped, 0 for no limit. ``enable_kv_events``: whether this tier's blocks
+    are in the events of an engine that publishes them. Other options are those of :class:`shmem_kv.Exchange`, and for
+    members on other nodes ``listen``, ``members`` and ``answer_time`` of :meth:`shmem_kv.Exchange.connect`.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class ShmemTier(SecondaryTierManager):
         store_bytes: int | str = "1G",
         namespace: str = "",
         threads: int = 1,
+        store_wait: float = 1,
+        enable_kv_events: bool = True,
         backpressure_detector: Any = None,
         **options: Any,
     ) -> None:
@@ -80,11 +86,13 @@ class ShmemTier(SecondaryTierManager):
         self._rows: NDArray | None = _rows_of(primary_kv_view)
         self._layout = _layout_of_spec(offloading_spec, self._rows.shape[1], namespace)
         self._asks = "listen" in options or "members" in options  # members on other nodes, which answer later
+        self._copies = CopyQueue(threads, f"shmem-tier-{exchange}", store_wait)
         self._store = open_store(exchange, store_bytes, options)
-        self._threads = ThreadPoolExecutor(threads, f"shmem-tier-{exchange}")
+        with_events = enable_kv_events and publishes_events(offloading_spec)
+        self._inventory = Inventory(self._store, self._layout) if with_events else None
+        self._reports = Reports(tier_type, self._store, self._copies, self._inventory)
         self._asking = ThreadPoolExecutor(1, f"shmem-tier-asking-{exchange}")  # its thread starts when it is needed
         self._lock = threading.Lock()  # for all below
-        self._running: set[Future] = set()
         self._finished: deque[Any] = deque()
         # Chunks that lookup() has asked other nodes for: until when they are hits, 0 for a miss, None until it is known.
         self._asked: OrderedDict[bytes, float | None] = OrderedDict()
@@ -101,20 +109,28 @@ class ShmemTier(SecondaryTierManager):
         if self._store.storing(name):  # asked first: afterwards it is held
             return LookupResult.RETRY
         if self._store.holds(name, self._layout):
+            self._note_used([name])
             return LookupResult.HIT
         there = self._answer(name) if self._asks else self._there([name])[0]
         return LookupResult.RETRY if there is None else LookupResult.HIT if there else LookupResult.MISS
 
     def submit_store(self, job_metadata: Any) -> None:
-        """Starts copying chunks of the pool to the store."""
-        self._submit(job_metadata, self._save)
+        """Starts copying chunks of the pool to the store, unless storing is slow: then the job fails at once."""
+        try:
+            self._copies.store(lambda: self._execute(job_metadata, self._save), lambda: self._fail(job_metadata))
+        except RuntimeError:  # after shutdown
+            self._fail(job_metadata)
 
     def submit_load(self, job_metadata: Any) -> None:
         """Starts copying chunks to the pool."""
-        self._submit(job_metadata, self._load)
+        try:
+            self._copies.load(lambda: self._execute(job_metadata, self._load))
+        except RuntimeError:
+            self._fail(job_metadata)
 
     def get_finished_jobs(self) -> Iterable[Any]:
-        """The results of jobs that have ended, each once."""
+        """The results of jobs that have ended, each once. Stores that have waited for too long end here."""
+        self._copies.drop_old()
         with self._lock:
             finished = list(self._finished)
             self._finished.clear()
@@ -122,16 +138,14 @@ class ShmemTier(SecondaryTierManager):
 
     def has_pending_work(self) -> bool:
         """Whether a job runs, or its result waits."""
+        if self._copies.is_busy():  # asked first: afterwards its result waits
+            return True
         with self._lock:
-            return bool(self._running or self._finished or None in self._asked.values())
+            return bool(self._finished or None in self._asked.values())
 
     def drain_jobs(self) -> None:
         """Waits for all jobs."""
-        with self._lock:
-            running = list(self._running)
-        wait(running)
-        for future in running:
-            self._forget(future)
+        self._copies.drain()
 
     def on_new_request(self, req_context: Any) -> Any:
         """No preference."""
@@ -139,12 +153,26 @@ class ShmemTier(SecondaryTierManager):
 
     def touch(self, keys: Collection[bytes], req_context: Any) -> None:
         """Marks chunks as used."""
-        self._store.touch([name_of(key) for key in keys])
+        names = [name_of(key) for key in keys]
+        self._store.touch(names)
+        self._note_used(names)
+
+    def take_events(self) -> Iterable[Any]:
+        """Which chunks were stored in this process, and removed, since the last call."""
+        return self._reports.events()
+
+    @classmethod
+    def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, Any]:
+        """The metrics of :meth:`get_stats`."""
+        return metric_definitions()
+
+    def get_stats(self) -> Any:
+        """What has changed since the last call."""
+        return None if self._store.exchange.closed else self._reports.stats()
 
     def shutdown(self) -> None:
         """Ends the jobs and leaves the exchange. Results of jobs can still be read."""
-        self.drain_jobs()
-        self._threads.shutdown()
+        self._copies.shutdown()
         self._asking.shutdown()
         self._rows = None  # vLLM frees the pool
         self._store.exchange.close()
@@ -204,21 +232,6 @@ class ShmemTier(SecondaryTierManager):
 
     # ---- Jobs ----
 
-    def _submit(self, job: Any, work: Any) -> None:
-        try:
-            future = self._threads.submit(self._execute, job, work)
-        except RuntimeError:  # after shutdown
-            with self._lock:
-                self._finished.append(JobResult(job.job_id, False))
-            return
-        with self._lock:
-            self._running.add(future)
-        future.add_done_callback(self._forget)
-
-    def _forget(self, future: Future) -> None:
-        with self._lock:
-            self._running.discard(future)
-
     def _execute(self, job: Any, work: Any) -> None:
         begin = time.monotonic()
         keys = list(job.keys)
@@ -237,13 +250,26 @@ class ShmemTier(SecondaryTierManager):
         with self._lock:
             self._finished.append(result)
 
+    def _fail(self, job: Any) -> None:
+        with self._lock:
+            self._finished.append(JobResult(job.job_id, False))
+
     def _save(self, keys: list[bytes], job: Any) -> NDArray[np.bool_]:
         names = [name_of(key) for key in keys]
-        return self._store.put(names, self._slots(job), self._layout) == 0
+        stored = self._store.put(names, self._slots(job), self._layout) == 0
+        if self._inventory is not None:
+            there = np.flatnonzero(stored)
+            self._inventory.note_stored([names[i] for i in there], [keys[i] for i in there])
+        return stored
+
+    def _note_used(self, names: list[bytes]) -> None:
+        if self._inventory is not None:
+            self._inventory.note_used(names)
 
     def _load(self, keys: list[bytes], job: Any) -> NDArray[np.bool_]:
         names = [name_of(key) for key in keys]
         statuses = self._store.get(names, self._slots(job), self._layout)
+        self._note_used(names)
         with self._lock:
             for i in np.flatnonzero(statuses != 0):
                 self._asked.pop(names[i], None)  # not a hit again

@@ -94,27 +94,28 @@ def missing(wanted, there):
 def adapter_differences(description):
     """An adapter has each method itself, unless the description says that the engine's own does ("inherited"), and accepts
     the arguments that the engine passes, by position and by name."""
-    adapter = load(description["adapter"])
-    described = [one for one in description["classes"] if one.get("adapted")] + [description.get("plugin", {})]
-    for one in described:
+    described = [one for one in description["classes"] if one.get("adapted") or "adapter" in one]
+    for one in [*described, description.get("plugin", {})]:
+        path = one.get("adapter", description["adapter"])
+        adapter = load(path)
         for name, method in one.get("methods", {}).items():
             function = getattr(adapter, name, None)
             if function is None:
                 if not (method.get("inherited") and lacks_module(one)):
-                    yield f"{description['adapter']} has no method {name}"
+                    yield f"{path} has no method {name}"
                 continue
             own = overrides(adapter, name)
             if own == bool(method.get("inherited")):
-                yield f"{description['adapter']}.{name} is {'its own' if own else 'that of the engine'}, and not described as such"
+                yield f"{path}.{name} is {'its own' if own else 'that of the engine'}, and not described as such"
             instance = [] if inspect.ismethod(function) else [None]
             try:
                 inspect.signature(function).bind(*instance, *method["arguments"])
                 inspect.signature(function).bind(*instance, **{argument: None for argument in method["arguments"]})
             except TypeError as error:
-                yield f"{description['adapter']}.{name}: {error}"
+                yield f"{path}.{name}: {error}"
         for argument in [*one.get("adapter_constructor", []), *(one.get("constructor", []) if one.get("adapted") else [])]:
             if argument not in inspect.signature(adapter.__init__).parameters:
-                yield f"{description['adapter']}: the constructor has no argument {argument}"
+                yield f"{path}: the constructor has no argument {argument}"
 
 
 def overrides(adapter, name):

@@ -104,13 +104,11 @@ class Sglang:
 
 class Lmcache:
     def __init__(self, exchange):
-        from lmcache.v1.distributed.l2_adapters.native_plugin_l2_adapter import (
-            create_native_plugin_l2_adapter,
-            object_key_to_string,
-        )
+        from lmcache.v1.distributed.l2_adapters.native_connector_l2_adapter import object_key_to_string
+        from lmcache.v1.distributed.l2_adapters.plugin_l2_adapter import create_plugin_adapter
 
-        config = {"type": "native_plugin", "module_path": "shmem_kv.adapters.lmcache", "class_name": "ShmemConnector"}
-        self._adapter = create_native_plugin_l2_adapter(
+        config = {"type": "plugin", "module_path": "shmem_kv.adapters.lmcache", "class_name": "ShmemL2Adapter"}
+        self._adapter = create_plugin_adapter(
             config | {"adapter_params": {"exchange": exchange, "store_bytes": COUNT * SIZE}}
         )
         self._keys = [object_key_to_string("model", 1, 0, number.to_bytes(32, "big"), "") for number in ALL]
@@ -120,11 +118,12 @@ class Lmcache:
 
     def store(self, numbers):
         objects = [memoryview((ctypes.c_ubyte * SIZE)(*[i + 1] * SIZE)) for i in numbers]
-        return self._wait("store", self._adapter.submit_store_task([self._keys[i] for i in numbers], objects))
+        task = self._adapter.submit_store_task([self._keys[i] for i in numbers], objects)
+        return self._wait("store", task).is_successful()
 
     def is_there(self, number):
         keys = [self._keys[number]]
-        there = self._wait("lookup", self._adapter.submit_lookup_and_lock_task(keys))[0]
+        there = self._wait("lookup", self._adapter.submit_lookup_and_lock_task(keys, {}))[0]
         self._adapter.submit_unlock(keys)
         return there
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plug-in for LMCache against a replica of its interface."""
+"""The plug-ins for LMCache against a replica of its interface."""
 
 import ctypes
 import errno
@@ -14,11 +14,11 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
 import shmem_kv
-from lmcache.v1.distributed.l2_adapters.native_plugin_l2_adapter import (
-    create_native_plugin_l2_adapter,
-    object_key_to_string,
-)
-from members import ExchangeTest
+from lmcache.v1.distributed.l2_adapters.native_connector_l2_adapter import object_key_to_string
+from lmcache.v1.distributed.l2_adapters.native_plugin_l2_adapter import create_native_plugin_l2_adapter
+from lmcache.v1.distributed.l2_adapters.plugin_l2_adapter import create_plugin_adapter
+from members import LIMIT, ExchangeTest
+from slow_memory import SlowMemory
 
 SIZES = (4096 * 3, 1000)  # of two groups
 
@@ -32,20 +32,21 @@ def memory(size, value=0):
     return memoryview((ctypes.c_ubyte * size)(*[value] * size))
 
 
-class Plugin(ExchangeTest):
-    def server(self, **parameters):
+class NativePlugin(ExchangeTest):
+    def make(self, parameters):
         config = {"type": "native_plugin", "module_path": "shmem_kv.adapters.lmcache", "class_name": "ShmemConnector"}
-        adapter = create_native_plugin_l2_adapter(
-            config | {"adapter_params": {"exchange": self.name, "store_bytes": "1M"} | parameters}
-        )
+        return create_native_plugin_l2_adapter(config | {"adapter_params": parameters})
+
+    def server(self, **parameters):
+        adapter = self.make({"exchange": self.name, "store_bytes": "1M"} | parameters)
         self.addCleanup(adapter.close)
         return adapter
 
     def store(self, adapter, keys, objects):
-        return adapter.wait("store", adapter.submit_store_task(keys, objects))
+        return adapter.wait("store", adapter.submit_store_task(keys, objects)).is_successful()
 
     def lookup(self, adapter, keys):
-        return adapter.wait("lookup", adapter.submit_lookup_and_lock_task(keys))
+        return adapter.wait("lookup", adapter.submit_lookup_and_lock_task(keys, {}))
 
     def load(self, adapter, keys, objects):
         return adapter.wait("load", adapter.submit_load_task(keys, objects))
@@ -64,8 +65,10 @@ class Plugin(ExchangeTest):
         self.assertEqual(self.load(two, keys[:2], [memory(SIZES[1]), memory(SIZES[1])]), [False, True])  # one is larger
         self.assertEqual(self.lookup(two, [key_of(0, 0, "salt"), key_of(0, 1)]), [False, False])
         two.submit_unlock(keys + keys)  # never fails
-        self.assertEqual(one.delete(keys), [True] * 5 + [False])
+        self.assertEqual(one.get_usage().total_bytes_used, 3 * SIZES[0] + 2 * SIZES[1])
+        one.delete(keys)
         self.assertEqual(self.lookup(two, keys), [False] * 6)
+        self.assertEqual(one.get_usage().total_bytes_used, 0)
 
     def test_objects_go_from_node_to_node(self):
         with self.on_node("kiwi"):
@@ -160,14 +163,58 @@ class Plugin(ExchangeTest):
         with self.assertRaises(OSError):
             os.fstat(fd)
         self.assertEqual(client.drain_completions(), [(last, True, "", None)])
-        with self.assertRaises(RuntimeError):
-            client.submit_batch_exists([key_of(1)])
+        for submit in (client.submit_batch_exists, lambda keys: client.submit_batch_set(keys, [memory(10)])):
+            with self.assertRaises(RuntimeError):
+                submit([key_of(1)])
+
+    def test_stores_that_wait_for_too_long_are_dropped(self):
+        adapter = self.server(threads=1, store_wait=0)
+        self.store(adapter, [key_of(9)], [memory(100, 9)])
+        slow = SlowMemory(4096)
+        with slow.unreadable(), self.assertLogs("shmem_kv.adapters", "WARNING"):
+            stuck = adapter.submit_store_task([key_of(1)], [memoryview(slow.array)])
+            self.assertTrue(slow.reached.wait(LIMIT))
+            waits = adapter.submit_store_task([key_of(2)], [memory(100, 2)])
+            adapter.client._copies._store_wait = 0.001  # no sooner: a slow machine would have dropped the others
+            self.wait_for(lambda: adapter.client._copies.oldest() > 0.001)
+            self.assertFalse(self.store(adapter, [key_of(3)], [memory(100, 3)]))
+            self.assertFalse(adapter.wait("store", waits).is_successful())
+            self.assertEqual(adapter.client.statistics()["dropped_stores"], 2)
+            adapter.client._copies._store_wait = 0
+        self.assertTrue(adapter.wait("store", stuck).is_successful())
+        self.assertEqual(self.lookup(adapter, [key_of(i) for i in (1, 2, 3, 9)]), [True, False, False, True])
 
     def test_configuration(self):
         with self.assertRaisesRegex(ValueError, '"exchange" is missing'):
             self.server(exchange="")
         with self.assertRaisesRegex(TypeError, "colour"):
             self.server(colour="blue")
+        with self.assertRaisesRegex(ValueError, "store_wait is inf"):
+            self.server(store_wait=float("inf"))
+
+
+class Plugin(NativePlugin):
+    """The same, and LMCache sees the store."""
+
+    def make(self, parameters):
+        config = {"type": "plugin", "module_path": "shmem_kv.adapters.lmcache", "class_name": "ShmemL2Adapter"}
+        return create_plugin_adapter(config | {"adapter_params": parameters}, object())
+
+    def test_usage_and_status(self):
+        one, two = self.server(store_bytes=8192, metrics=None), self.server(store_bytes=8192)
+        for i in range(3):
+            self.assertTrue(self.store(one, [key_of(i)], [memory(4096, i)]))
+        usage = one.get_usage()
+        # Without those that the store has evicted, of which LMCache knows nothing.
+        self.assertEqual((usage.total_bytes_used, usage.total_capacity_bytes, usage.usage_fraction), (8192, 8192, 1.0))
+        self.assertFalse(one.supports_global_eviction)
+        self.load(two, [key_of(2), key_of(0)], [memory(4096), memory(4096)])
+        status = {server: server.report_status() for server in (one, two)}
+        self.assertEqual([(one["is_healthy"], one["type"]) for one in status.values()], [(True, "shmem")] * 2)
+        store = status[one]["store"]
+        self.assertEqual((store["blocks"], store["stored"], store["evicted"], store["dropped_stores"]), (2, 3, 1, 0))
+        store = status[two]["store"]
+        self.assertEqual((store["remote_hits"], store["misses"], store["oldest_store_seconds"]), (1, 1, 0))
 
 
 if __name__ == "__main__":

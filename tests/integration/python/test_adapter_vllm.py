@@ -5,7 +5,9 @@ import dataclasses
 import errno
 import os
 import pathlib
+import random
 import sys
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
@@ -27,6 +29,8 @@ from vllm.v1.kv_offload.tiering.manager import TieringOffloadingManager
 
 ROW = 3 * 4096
 SLOTS = 32
+ROOM = 16  # chunks that a store has room for
+METRIC = "vllm:kv_offload_shmem_"
 HIT, MISS, RETRY = LookupResult.HIT, LookupResult.MISS, LookupResult.RETRY
 # Two groups of different geometry: slots are sized for the larger one.
 CONFIG = OffloadingConfig(
@@ -38,6 +42,7 @@ CONFIG = OffloadingConfig(
     model=OffloadingModelConfig("model", "bfloat16"),
     cache=OffloadingCacheConfig(16, 1),
 )
+WITH_EVENTS = dataclasses.replace(CONFIG, enable_kv_cache_events=True)
 
 
 def key_of(number, group=0, length=32):
@@ -46,7 +51,7 @@ def key_of(number, group=0, length=32):
 
 class Tier(ExchangeTest):
     def engine(self, config=CONFIG, row=ROW, slots=SLOTS, old_jobs=False, **options):
-        tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": self.name, "store_bytes": 16 * ROW}
+        tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": self.name, "store_bytes": ROOM * ROW}
         engine = TieringOffloadingManager(config, tier | options, slots, row, old_jobs)
         engine.rows[:] = np.random.default_rng(1).integers(-128, 128, (slots, row), np.int8)
         self.addCleanup(engine.shutdown)
@@ -160,6 +165,108 @@ class Tier(ExchangeTest):
         there = [i for i in range(40) if engine.lookup(key_of(i)) == HIT]
         self.assertEqual(there, [0, *range(25, 40)])
 
+    def test_events_make_an_index_of_the_store(self):
+        engine, other = self.engine(WITH_EVENTS, threads=2), self.engine(WITH_EVENTS)
+        keys = [key_of(i) for i in range(3 * ROOM)]
+
+        def there():
+            return {key for key in keys if engine.tier._store.holds(name_of(key))}
+
+        def check_index():
+            self.wait_for(lambda: engine.step() or engine.index == there())
+            self.assertEqual(other.index, set())
+
+        engine.run(engine.store(keys[:3], [0, 1, 2]))
+        check_index()
+        self.assertEqual(engine.index, set(keys[:3]))
+        other.run(other.load(keys[:3], [0, 1, 2]))
+        choose = random.Random(1)
+        for _ in range(200):
+            i = choose.randrange(len(keys) - 2)
+            call = engine.store if choose.random() < 0.7 else engine.load
+            call(keys[i : i + 2], [i % SLOTS, (i + 1) % SLOTS])
+            engine.call("touch", [choose.choice(keys)], None)
+            engine.reset_cache()
+        check_index()
+        self.assertGreater(engine.metrics[METRIC + "evicted_chunks"], ROOM)
+        engine.tier._store.discard([name_of(next(iter(engine.index)))])
+        check_index()
+        engine.tier._store.clear()
+        check_index()
+        self.assertEqual(engine.index, set())
+        engine.run(engine.store(keys[:3], [0, 1, 2]))
+        check_index()
+        self.assertEqual(engine.index, set(keys[:3]))
+
+    def test_an_engine_without_events_gets_none(self):
+        for config, options in ((CONFIG, {}), (WITH_EVENTS, {"enable_kv_events": False})):
+            engine = self.engine(config, **options)
+            engine.run(engine.store([key_of(1)], [0]))
+            self.assertEqual(list(engine.call("take_events")), [])
+
+    def test_metrics(self):
+        one, two = self.engine(), self.engine()
+        keys = [key_of(i) for i in range(ROOM + 2)]
+        for i, key in enumerate(keys):
+            one.run(one.store([key], [i]))
+        one.run(one.load(keys[-1:], [0]))
+        two.run(two.load(keys[-3:] + keys[:1], [0, 1, 2, 3]))
+        two.step()
+        self.wait_for(lambda: one.step() or one.metrics.get(METRIC + "members") == 1)
+        expected = {"stored_chunks": ROOM + 2, "evicted_chunks": 2, "own_hit_chunks": 1}
+        expected |= {"chunks": ROOM, "bytes": ROOM * ROW, "capacity_bytes": ROOM * ROW, "oldest_store_seconds": 0, "members": 1}
+        self.assertEqual(one.metrics, {METRIC + name: value for name, value in expected.items()})
+        self.assertEqual((two.metrics[METRIC + "shared_hit_chunks"], two.metrics[METRIC + "missed_chunks"]), (3, 1))
+        self.assertIsNone(two.call("get_stats"))  # handed over once
+        others = {"shared_hit_chunks", "missed_chunks", "dropped_stores"}
+        self.assertEqual(set(one.definitions), {METRIC + name for name in {*expected, *others}})
+
+    def test_stores_that_wait_for_too_long_are_dropped(self):
+        engine = self.engine(store_wait=0, threads=2)
+        copies = engine.tier._copies
+        engine.run(engine.store([key_of(9)], [9]))
+        memory = SlowMemory(engine.rows.nbytes)
+        engine.tier._rows = memory.array.reshape(engine.rows.shape)
+        with memory.unreadable(), self.assertLogs("shmem_kv.adapters", "WARNING") as logs:
+            stuck = [engine.store([key_of(i)], [i]) for i in (1, 2)]
+            self.wait_for(lambda: len(copies._running) == 2)
+            waits = engine.store([key_of(3)], [3])
+            self.wait_for(lambda: copies.oldest() > 0.1)
+            engine.step()
+            self.assertGreaterEqual(engine.metrics[METRIC + "oldest_store_seconds"], 0.1)
+            copies._store_wait = 0.001  # no sooner: a slow machine would have dropped the others
+            self.wait_for(lambda: engine.step() or waits in engine.results)
+            late = engine.store([key_of(4)], [4])
+            self.assertEqual(engine.lookup(key_of(9)), HIT)  # no lookup waits for a copy
+            engine.step()
+            self.assertEqual([engine.results[job].success for job in (waits, late)], [False, False])
+            self.assertEqual(set(engine.jobs), set(stuck))  # a copy that has begun ends
+        self.assertEqual(len(logs.output), 1)
+        copies._store_wait = 0
+        self.assertEqual([engine.run(job).success for job in stuck], [True, True])
+        self.assertTrue(engine.run(engine.store([key_of(5)], [5])).success)
+        self.assertEqual([engine.lookup(key_of(i)) for i in range(1, 6)], [HIT, HIT, MISS, MISS, HIT])
+        engine.step()
+        self.assertEqual((engine.metrics[METRIC + "dropped_stores"], engine.metrics[METRIC + "oldest_store_seconds"]), (2, 0))
+
+    def test_loads_go_before_stores(self):
+        engine = self.engine(store_wait=0)
+        engine.run(engine.store([key_of(0)], [0]))
+        memory = SlowMemory(engine.rows.nbytes)
+        engine.tier._rows = memory.array.reshape(engine.rows.shape)
+        with memory.unreadable():
+            jobs = [engine.store([key_of(1)], [1])]
+            self.assertTrue(memory.reached.wait(LIMIT))
+            jobs += [engine.store([key_of(2)], [2]), engine.load([key_of(0)], [3])]
+        engine.reset_cache()
+        self.assertEqual(list(engine.results)[-3:], [jobs[0], jobs[2], jobs[1]])
+
+    def test_a_detector_of_vllm_keeps_stores_away(self):
+        detector = types.SimpleNamespace(is_under_pressure=lambda: True)
+        engine = self.engine(backpressure=detector)
+        self.assertIs(engine.tier.bp_detector, detector)
+        self.assertIsNone(engine.store([key_of(1)], [0]))
+
     def test_engines_that_differ_share_nothing(self):
         one = self.engine()
         one.run(one.store([key_of(1)], [0]))
@@ -196,7 +303,9 @@ class Tier(ExchangeTest):
         with self.assertRaisesRegex(ValueError, "namespace"):
             self.engine(config=None)
         self.assertEqual(self.engine(config=None, namespace="all of it").lookup(key_of(1)), MISS)
-        self.assertEqual(self.engine(backpressure_detector=None, threads=2).tier.tier_type, "ShmemTier")
+        with self.assertRaisesRegex(ValueError, "store_wait is -1"):
+            self.engine(store_wait=-1)
+        self.assertEqual(self.engine(threads=2).tier.tier_type, "ShmemTier")
 
 
 def one_name(key):

@@ -54,8 +54,10 @@ class Comparison(unittest.TestCase):
             return self.problems("vllm", lambda description: change(self.methods(description)))
 
         self.assertEqual(said(lambda methods: None), "")
-        needed = said(lambda methods: methods["get_stats"].pop("inherited"))
-        self.assertIn("ShmemTier.get_stats is that of the engine, and not described as such", needed)
+        needed = said(lambda methods: methods["on_schedule_end"].pop("inherited"))
+        self.assertIn("ShmemTier.on_schedule_end is that of the engine, and not described as such", needed)
+        second = self.problems("lmcache", lambda one: self.methods(one)["report_status"].update(inherited=True))
+        self.assertIn("ShmemL2Adapter.report_status is its own, and not described as such", second)
         needless = said(lambda methods: methods["touch"].update(inherited=True))
         self.assertIn("ShmemTier.touch is its own, and not described as such", needless)
         shutdown = ShmemTier.shutdown
@@ -69,7 +71,9 @@ class Comparison(unittest.TestCase):
             base.parent.mkdir(parents=True)
             (pathlib.Path(name) / "vllm/__init__.py").write_text("__version__ = '9'\n")
             replica = pathlib.Path(compare_interfaces.REPLICAS) / "vllm/v1/kv_offload"
-            for file in ("base.py", "config.py", "tiering/base.py", "tiering/factory.py"):
+            metrics = "../../distributed/kv_transfer/kv_connector/v1/offloading/metrics.py"
+            (base.parent.parent / metrics).resolve().parent.mkdir(parents=True)
+            for file in ("base.py", "config.py", "tiering/base.py", "tiering/factory.py", metrics):
                 (base.parent.parent / file).write_text((replica / file).read_text())
             text = base.read_text()
 

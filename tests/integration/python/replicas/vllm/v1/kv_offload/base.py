@@ -14,6 +14,16 @@ class LookupResult(enum.Enum):
     RETRY = enum.auto()
 
 
+class Medium(enum.Enum):
+    CPU = "CPU"
+    STORAGE = "STORAGE"
+
+
+class Locality(enum.Enum):
+    LOCAL = "LOCAL"
+    REMOTE = "REMOTE"
+
+
 class OffloadPolicy(enum.Enum):
     CHUNK_LEVEL = enum.auto()
     REQUEST_LEVEL = enum.auto()
@@ -34,9 +44,42 @@ class ScheduleEndContext:
     step: int = 0
 
 
+@dataclass
+class OffloadingEvent:
+    keys: list[OffloadKey]
+    medium: Medium
+    removed: bool
+    locality: Locality | None = None
+    ownership: str | None = None  # None: vLLM's own pool
+    removal_expected: bool = False
+
+
+@dataclass(frozen=True)
+class OffloadingMetricMetadata:
+    documentation: str
+    labelnames: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OffloadingCounterMetadata(OffloadingMetricMetadata):
+    pass
+
+
+@dataclass(frozen=True)
+class OffloadingGaugeMetadata(OffloadingMetricMetadata):
+    pass
+
+
+@dataclass(frozen=True)
+class OffloadingKVEventsConfig:
+    enable_kv_cache_events: bool
+    self_describing_kv_events: bool
+
+
 class OffloadingSpec:
     def __init__(self, config):
         self.config = config
+        self.kv_events_config = OffloadingKVEventsConfig(bool(getattr(config, "enable_kv_cache_events", False)), False)
 
 
 def make_offload_key(block_hash, group_index):

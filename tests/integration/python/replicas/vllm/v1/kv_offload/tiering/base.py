@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext, RequestOffloadingContext, ScheduleEndContext
+from vllm.v1.kv_offload.base import (
+    LookupResult,
+    OffloadingEvent,
+    OffloadKey,
+    ReqContext,
+    RequestOffloadingContext,
+    ScheduleEndContext,
+)
 
 
 @dataclass
@@ -17,6 +24,7 @@ class TransferJob:
     chunk_ids: np.ndarray  # int32
     is_promotion: bool
     req_context: ReqContext
+    submit_time: float = 0.0
 
 
 @dataclass
@@ -42,11 +50,18 @@ class JobResult:
 class SecondaryTierManager(ABC):
     medium: ClassVar[Any] = None
 
-    def __init__(self, offloading_spec: Any, primary_kv_view: memoryview, tier_type: str) -> None:
+    def __init__(
+        self, offloading_spec: Any, primary_kv_view: memoryview, tier_type: str, backpressure_detector: Any = None
+    ) -> None:
         self._offloading_spec = offloading_spec
         self._primary_kv_view = primary_kv_view
         self.tier_type = tier_type
         self.locality = None
+        self._backpressure_detector = backpressure_detector
+
+    @property
+    def bp_detector(self) -> Any:
+        return self._backpressure_detector
 
     @abstractmethod
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult: ...
@@ -69,7 +84,7 @@ class SecondaryTierManager(ABC):
     def has_pending_work(self) -> bool:
         return False
 
-    def take_events(self) -> Iterable[Any]:
+    def take_events(self) -> Iterable[OffloadingEvent]:
         return ()
 
     def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:

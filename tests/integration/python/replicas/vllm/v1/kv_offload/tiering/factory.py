@@ -10,9 +10,8 @@ class SecondaryTierFactory:
     _registry = {}
 
     @classmethod
-    def create_secondary_tier(cls, tier_config, primary_kv_view, offloading_spec) -> SecondaryTierManager:
-        options = dict(tier_config)
-        kind, path = options.pop("type", None), options.pop("module_path", None)
+    def get_tier_class(cls, tier_config) -> type[SecondaryTierManager]:
+        kind, path = tier_config.get("type"), tier_config.get("module_path")
         if not kind:
             raise ValueError("a secondary tier has no 'type'")
         if kind in cls._registry:
@@ -22,4 +21,18 @@ class SecondaryTierFactory:
         else:
             raise ValueError(f"unknown secondary tier {kind!r}")
         assert issubclass(tier, SecondaryTierManager)
-        return tier(offloading_spec=offloading_spec, primary_kv_view=primary_kv_view, tier_type=kind, **options)
+        return tier
+
+    @classmethod
+    def create_secondary_tier(cls, tier_config, primary_kv_view, offloading_spec) -> SecondaryTierManager:
+        options = dict(tier_config)
+        tier, kind = cls.get_tier_class(options), options.pop("type")
+        options.pop("module_path", None)
+        detector = options.pop("backpressure", None)  # vLLM makes a detector of the options that are here
+        return tier(
+            offloading_spec=offloading_spec,
+            primary_kv_view=primary_kv_view,
+            tier_type=kind,
+            backpressure_detector=detector,
+            **options,
+        )

@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replica: a scheduler around a pool and one tier, which checks the rules: calls never overlap, each job has exactly one
-result of its own tier, pinned slots do not change, and an idle engine steps while a tier has work."""
+result of its own tier, pinned slots do not change, and an idle engine steps while a tier has work. Events of chunks make
+an index, as a router has it, and metrics are those that the tier has declared."""
 
 import mmap
 import os
 import threading
 
 import numpy as np
-from vllm.v1.kv_offload.base import LookupResult, OffloadingSpec, ReqContext, ScheduleEndContext
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import (
+    LookupResult,
+    Medium,
+    OffloadingCounterMetadata,
+    OffloadingEvent,
+    OffloadingSpec,
+    ReqContext,
+    ScheduleEndContext,
+)
 from vllm.v1.kv_offload.tiering.base import JobMetadata, TransferJob
 from vllm.v1.kv_offload.tiering.factory import SecondaryTierFactory
 
@@ -27,6 +37,10 @@ class TieringOffloadingManager:
         self.results = {}
         self.next_job = 0
         self.calling = threading.Lock()
+        self.index = set()  # what a router takes the tier to have
+        self.definitions = SecondaryTierFactory.get_tier_class(tier_config).build_metric_definitions(tier_config)
+        self.metrics = {}
+        self.takes_events = bool(getattr(config, "enable_kv_cache_events", False))
         self.tier = SecondaryTierFactory.create_secondary_tier(tier_config, memoryview(self.rows), OffloadingSpec(config))
 
     def call(self, name, *arguments):
@@ -43,6 +57,9 @@ class TieringOffloadingManager:
         return result
 
     def store(self, keys, slots):
+        """None: the tier gets no stores while its detector finds it too slow."""
+        if self.tier.bp_detector is not None and self.tier.bp_detector.is_under_pressure():
+            return None
         return self._submit("submit_store", keys, slots, False)
 
     def load(self, keys, slots):
@@ -69,6 +86,34 @@ class TieringOffloadingManager:
             assert result.successful_keys is None or set(result.successful_keys) <= set(job.keys)
             assert not (result.success and result.successful_keys is not None)
             self.results[result.job_id] = result
+        if self.takes_events:
+            self._take_events()
+        self._take_metrics()
+
+    def _take_events(self):
+        for event in self.call("take_events"):
+            assert isinstance(event, OffloadingEvent) and isinstance(event.medium, Medium) and event.keys
+            assert event.medium != Medium.CPU or event.ownership is not None, "an event of vLLM's own pool"
+            keys = set(event.keys)
+            if event.removed:
+                assert keys <= self.index, "a chunk is removed that was not stored"
+                self.index -= keys
+            else:
+                assert not keys & self.index, "a chunk is stored twice"
+                self.index |= keys
+
+    def _take_metrics(self):
+        stats = self.call("get_stats")
+        if stats is None:
+            return
+        assert isinstance(stats, OffloadingConnectorStats) and not stats.is_empty()
+        for name, values in stats.data["data"].items():
+            kind = "counter" if isinstance(self.definitions[name], OffloadingCounterMetadata) else "gauge"
+            assert stats.data["types"][name] == kind, name
+            for labels, value in values.items():
+                assert len(labels) == len(self.definitions[name].labelnames), name
+                assert kind == "gauge" or value > 0, name
+                self.metrics[name] = value + (self.metrics.get(name, 0) if kind == "counter" else 0)
 
     def run(self, number, steps=100_000):
         """Steps, as an idle engine does, until a job has its result."""
