@@ -21,12 +21,12 @@ SIZE = 6 * 4096  # K and V of whole pages of memory, as the store has them
 
 
 class Vllm:
-    def __init__(self, exchange):
+    def __init__(self, exchange, **options):
         from vllm.v1.kv_offload.base import LookupResult, make_offload_key
         from vllm.v1.kv_offload.tiering.manager import TieringOffloadingManager
 
         tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": exchange}
-        tier |= {"store_bytes": COUNT * SIZE, "namespace": "a test"}
+        tier |= {"store_bytes": COUNT * SIZE, "namespace": "a test", **options}
         self._engine = TieringOffloadingManager(None, tier, len(ALL), SIZE)
         self._keys = [make_offload_key(number.to_bytes(32, "little"), 0) for number in ALL]
         self._results = LookupResult
@@ -57,7 +57,7 @@ class Vllm:
 class Sglang:
     PAGE = 4
 
-    def __init__(self, exchange):
+    def __init__(self, exchange, **options):
         import torch
         from sglang.srt.managers.cache_controller import HiCacheController, indices_of
         from sglang.srt.mem_cache.hicache_storage import HiCacheStorageConfig
@@ -66,7 +66,7 @@ class Sglang:
         torch.set_num_threads(1)  # its threads spin
         self._pool = HostKVCache(len(ALL) * self.PAGE, self.PAGE, dtype=torch.uint8, layers=3, heads=2, dim=SIZE // 48)
         extra = {"backend_name": "shmem", "module_path": "shmem_kv.adapters.sglang", "class_name": "ShmemHiCache"}
-        extra |= {"interface_v1": 1, "exchange": exchange, "store_bytes": COUNT * self._bytes_of_a_page()}
+        extra |= {"interface_v1": 1, "exchange": exchange, "store_bytes": COUNT * self._bytes_of_a_page(), **options}
         config = HiCacheStorageConfig(0, 1, 0, 1, 0, 1, False, False, True, "model", extra_config=extra)
         self._engine = HiCacheController(self._pool, config)
         self._keys = [self._engine.keys_of([number] * self.PAGE)[0] for number in ALL]
@@ -103,14 +103,13 @@ class Sglang:
 
 
 class Lmcache:
-    def __init__(self, exchange):
+    def __init__(self, exchange, **options):
         from lmcache.v1.distributed.l2_adapters.native_connector_l2_adapter import object_key_to_string
         from lmcache.v1.distributed.l2_adapters.plugin_l2_adapter import create_plugin_adapter
 
         config = {"type": "plugin", "module_path": "shmem_kv.adapters.lmcache", "class_name": "ShmemL2Adapter"}
-        self._adapter = create_plugin_adapter(
-            config | {"adapter_params": {"exchange": exchange, "store_bytes": COUNT * SIZE}}
-        )
+        parameters = {"exchange": exchange, "store_bytes": COUNT * SIZE, **options}
+        self._adapter = create_plugin_adapter(config | {"adapter_params": parameters})
         self._keys = [object_key_to_string("model", 1, 0, number.to_bytes(32, "big"), "") for number in ALL]
 
     def _wait(self, what, task):

@@ -3,6 +3,7 @@
 
 import importlib.util
 import random
+import tempfile
 import threading
 import unittest
 
@@ -17,12 +18,14 @@ ROUNDS = 30
 
 
 class Mix(ExchangeTest):
+    OPTIONS: dict = {}
+
     def setUp(self):
         super().setUp()
         self.pairs = {kind: [self.engine(kind) for _ in range(2)] for kind in KINDS}
 
     def engine(self, kind):
-        engine = engines.KINDS[kind](self.name)
+        engine = engines.KINDS[kind](self.name, **self.OPTIONS)
         self.addCleanup(engine.close)
         return engine
 
@@ -63,6 +66,17 @@ class Mix(ExchangeTest):
             thread.join()
         self.assertEqual(wrong, [])
         self.assertEqual(set(loaded), set(KINDS))
+
+    def test_the_place_where_they_meet(self):
+        """Engines in a folder are not found by engines outside, and the other way round."""
+        with tempfile.TemporaryDirectory() as folder:
+            for kind in KINDS:
+                inside = [engines.KINDS[kind](self.name, **self.OPTIONS, directory=folder) for _ in range(2)]
+                self.assertTrue(inside[0].store([1]))
+                self.wait_for(lambda: inside[1].is_there(1))
+                self.assertFalse(self.pairs[kind][0].is_there(1))
+                for engine in inside:
+                    engine.close()
 
 
 if __name__ == "__main__":
