@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/function.hpp"
 
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "fake_device/effects.hpp"
 
@@ -261,8 +264,24 @@ std::optional<GuardedWord> Function::resolve(std::uint64_t iova) {
   return config_.bus_master() && !removed_ ? dma_.resolve(iova) : std::nullopt;
 }
 
+// Once, since a client can cause any number of them. The fault DMA does not tell the two causes apart. Other clients'
+// work leads here, and must not fail for want of memory.
+void Function::explain_lost_store(unsigned group, std::uint64_t iova) {
+  if (removed_ || std::exchange(explained_lost_store_, true)) {
+    return;
+  }
+  try {
+    client_.warn(fmt::format("cannot store the flag of group {} at {:#x}: {}", group, iova,
+                             config_.bus_master() ? "no DMA_MAP with write permission covers that address"
+                                                  : "bus master is clear (uapi rule 2): write 6 to COMMAND"));
+  } catch (const std::bad_alloc&) {
+    // The register FAULT still says that it was not stored.
+  }
+}
+
 bool Function::send_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
   if (!config_.bus_master() || removed_ || !dma_.by_message(iova)) {
+    explain_lost_store(group, iova);
     return false;
   }
   client_.send_store(group, iova, word);

@@ -30,8 +30,9 @@ class FunctionClient {
   virtual bool hold_interrupt(unsigned vector) = 0;
   /// Drop the connection, later.
   virtual void doom() = 0;
-  /// Something for the log.
+  /// Something for the log; the second at its default level.
   virtual void note(const std::string& text) = 0;
+  virtual void warn(const std::string& text) = 0;
 
  protected:
   ~FunctionClient() = default;
@@ -98,6 +99,7 @@ class Function final : public PortLink {
   void write_doorbell(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_debug(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_config(std::uint64_t offset, std::span<const std::byte> data, Time now);
+  void explain_lost_store(unsigned group, std::uint64_t iova);
   [[nodiscard]] std::span<std::byte> msix_table(std::uint64_t offset, std::size_t size);
   [[nodiscard]] bool is_pending_word(std::uint64_t offset, std::size_t size) const;
 
@@ -114,6 +116,7 @@ class Function final : public PortLink {
   base::UniqueFd kick_;
   std::optional<DebugRegion> debug_;
   bool removed_ = false;
+  bool explained_lost_store_ = false;
 };
 
 }  // namespace fake_device

@@ -78,6 +78,7 @@ class Session final : public FunctionClient {
   bool hold_interrupt(unsigned vector) override { return stores_.hold(vector); }
   void doom() override;
   void note(const std::string& text) override { log(LogLevel::kInfo, text); }
+  void warn(const std::string& text) override { log(LogLevel::kWarning, text); }
 
  private:
   void post_store(unsigned group, std::uint64_t iova, std::uint64_t word);

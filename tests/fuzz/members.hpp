@@ -30,6 +30,7 @@ class Member final : public fake_device::FunctionClient {
   bool hold_interrupt(unsigned /*vector*/) override { return false; }
   void doom() override;
   void note(const std::string& /*text*/) override {}
+  void warn(const std::string& /*text*/) override {}
 
  private:
   void give_memory();

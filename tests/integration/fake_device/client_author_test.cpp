@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the author of a client meets: the example without libgba, and the reasons of refusals at the default log level.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +65,24 @@ TEST_F(ClientAuthor, IsToldWhatIsWrongWithAMap) {
   EXPECT_TRUE(said("refused DMA_MAP (2): Invalid argument: argsz is the size of the struct; flags are"));
   EXPECT_EQ(port.map_dma(raw::kFlagIova, 0x1000, 0, memory.get()), EEXIST);
   EXPECT_TRUE(said("refused DMA_MAP (2): File exists: it overlaps an earlier map"));
+}
+
+TEST_F(ClientAuthor, IsToldWhyAFlagIsNotStored) {
+  for (const bool master : {true, false}) {
+    raw::Port port(device_->socket());
+    const auto group = port.make_group(1);
+    port.join(group, 0);
+    if (master) {
+      EXPECT_EQ(port.unmap_dma(raw::kFlagIova, 0x1000), 0);
+    } else {
+      EXPECT_EQ(port.write(4, 2, 2, GBA_REGION_CONFIG), 0);
+    }
+    port.arrive(group, 0, 1);
+    port.kick();
+    EXPECT_TRUE(said(fmt::format("warning: port 0: cannot store the flag of group {} at {:#x}: {}", group.id,
+                                 raw::kFlagIova + std::uint64_t{GBA_FLAG_STRIDE} * group.id,
+                                 master ? "no DMA_MAP with write" : "bus master is clear (uapi rule 2)")));
+  }
 }
 
 TEST_F(ClientAuthor, IsToldThatVersionComesFirst) {
