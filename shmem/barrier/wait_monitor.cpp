@@ -93,6 +93,9 @@ std::string_view waiter_in(std::string_view message) {
       message.remove_prefix(begin + before.size());
     }
   }
+  if (message.starts_with("the job was ended")) {
+    return "an exchange of all PEs";  // by the bootstrap, at start for instance, whose message names no call
+  }
   std::size_t end = message.size();
   for (const std::string_view after : {": ", " (", " was given up", " cannot complete", " timed out", " failed"}) {
     end = std::min(end, message.find(after));

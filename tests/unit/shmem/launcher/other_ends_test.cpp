@@ -39,6 +39,7 @@ TEST(OtherEnds, NameWhatWaited) {
             "shmem_signal_wait_until");
   EXPECT_EQ(waiter_in("shmem: PE 0: collective call 9 of team 1 (eager) timed out after 5 ms"),
             "collective call 9 of team 1");
+  EXPECT_EQ(waiter_in("shmem: PE 0: the job was ended: PE 1 (pid 7) exited with status 127"), "an exchange of all PEs");
   EXPECT_EQ(waiter_in("something else"), "something else");
 }
 
