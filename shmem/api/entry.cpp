@@ -75,8 +75,8 @@ int report(const Error& error) {
 }
 
 int report_loudly(const Error& error) {
-  if (!errors_return()) {
-    log(LogLevel::kError, "%s", error.text.c_str());
+  if (const Runtime* const runtime = Runtime::current(); !errors_return()) {
+    runtime != nullptr ? runtime->log_failed_call(error) : log_failed_call(error.text);
   }
   return report(error);
 }

@@ -87,6 +87,12 @@ std::string WaitMonitor::explain(std::errc error) const {
 }
 
 std::string_view waiter_in(std::string_view message) {
+  // What the leaders of nodes do for the others has names of its own.
+  for (const std::string_view between : {", the leader of this node, ", " PEs: message from "}) {
+    if (message.find(between) != std::string_view::npos) {
+      return "a call between nodes";
+    }
+  }
   // After "shmem: PE 3: ", where the call may come first: "shmem_barrier: the wait for the 2 PEs ...".
   for (const std::string_view before : {"shmem: ", ": "}) {
     if (const auto begin = message.find(before); begin != std::string_view::npos) {

@@ -25,6 +25,11 @@ constinit std::atomic<int> exit_status{0};
 constinit std::atomic<pid_t> exiting_process{0};  // not a child that an exit handler forks
 constinit std::atomic<pid_t> exiting_thread{0};   // 0: none
 
+bool tell_end(const std::string& text) {
+  const EndTeller teller = end_teller.load(std::memory_order_relaxed);
+  return !has_log_handler() && teller != nullptr && teller(text);
+}
+
 }  // namespace
 
 bool errors_return() {
@@ -63,9 +68,14 @@ void set_end_teller(EndTeller teller) {
 }
 
 void log_last_words(const std::string& text) {
-  const EndTeller teller = end_teller.load(std::memory_order_relaxed);
-  if (has_log_handler() || teller == nullptr || !teller(text)) {
+  if (!tell_end(text)) {
     log(LogLevel::kFatal, "%s", text.c_str());
+  }
+}
+
+void log_failed_call(const std::string& text) {
+  if (text.find(kJobWasEnded) == std::string::npos || !tell_end(text)) {
+    log(LogLevel::kError, "%s", text.c_str());
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "shmem/result.hpp"
 
@@ -31,6 +32,10 @@ void set_end_teller(EndTeller teller);
 /// The last message of a process that ends because of a failure: to the program's log handler, or the teller, or
 /// standard error.
 void log_last_words(const std::string& text);
+/// The message of a failed call that returns. If the job has ended, the teller tells that instead: not each PE.
+void log_failed_call(const std::string& text);
+/// In the message of each call that fails for that reason.
+constexpr std::string_view kJobWasEnded = "the job was ended";
 
 /// The one place of the library where a call ends its process because of a failure, after a message unless the text is
 /// empty or the status is 0. If errors return, throws CallFailure instead.

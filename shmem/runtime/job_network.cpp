@@ -134,8 +134,8 @@ Result<void> JobNetwork::disconnect(bool all) {
   return ok;
 }
 
-std::string JobNetwork::reason_of_loss() const {
-  if (!network_ || !network_->lost()) {
+std::string JobNetwork::reason_of_loss(bool by_leader) const {
+  if (!network_ || (!network_->lost() && !by_leader)) {
     return "";
   }
   constexpr std::chrono::milliseconds kLongest{200};

@@ -28,8 +28,6 @@ bool has_other_threads() {
   return base::names_in("/proc/self/task").size() != 1;
 }
 
-constexpr std::string_view kJobWasEnded = "the job was ended";
-
 std::string wait_text(const std::string& text) {
   return fmt::format("{}\n{}", waiter_in(text), text);
 }
@@ -108,7 +106,7 @@ void Runtime::end_job_of(const std::string& call, const std::string& problem) co
   if (problem.empty() && !errors_return()) {
     end_process_for({}, EXIT_FAILURE);  // the job has been ended, with a message
   }
-  const std::string text = problem.empty() ? "the job was ended" : problem;
+  const std::string text = problem.empty() ? std::string(kJobWasEnded) : problem;
   end_job({problem.empty() ? std::errc::operation_canceled : std::errc::invalid_argument,
            fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, text)});
 }
@@ -138,6 +136,12 @@ void Runtime::exit_job(int status, const std::string& what) {
   is_exiting_.store(true, std::memory_order_relaxed);
   const int agreed = job_.bootstrap->abort(status, what);
   std::exit(agreed);  // NOLINT(concurrency-mt-unsafe)
+}
+
+void Runtime::log_failed_call(const Error& error) const {
+  const bool is_loss = error.code == std::errc::owner_dead || error.code == std::errc::host_unreachable;
+  shmem::log_failed_call(is_loss && !survives() ? error.text + network_.reason_of_loss(/*by_leader=*/true)
+                                                : error.text);
 }
 
 void Runtime::end_job(const Error& error) const {

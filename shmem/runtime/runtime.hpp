@@ -158,6 +158,8 @@ class Runtime {
   /// For calls that cannot return an error: ends the whole job with a message, or, if errors return, throws
   /// CallFailure and leaves the job alone.
   [[noreturn]] void end_job(const Error& error) const;
+  /// The message of a call that returns this error. The loss of another node may be a consequence of the job's end.
+  void log_failed_call(const Error& error) const;
   /// Ends the whole job as a program ends normally: this process runs its exit handlers. The program asks for that, so
   /// it does not matter whether errors return.
   [[noreturn]] void exit_job(int status, const std::string& what);

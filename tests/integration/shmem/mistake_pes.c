@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PEs of which one makes a mistake, by argv[1], while the others wait in a barrier. The test knows its lines. */
+/* PEs of which one makes a mistake, by argv[1], while the others wait in a barrier or a reduction. The test knows its
+ * lines. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ __attribute__((noinline)) static void make_mistake(const char* kind, int pe) {
     if (handled != SIGFPE) {
       abort();
     }
-  } else if (strcmp(kind, "exit") == 0) {
+  } else if (strcmp(kind, "exit") == 0 || strcmp(kind, "sum") == 0) {
     exit(3);
   } else if (strcmp(kind, "fork") == 0) { /* a child's end is not the PE's */
     if (fork() == 0) {
@@ -52,6 +53,10 @@ int main(int argc, char** argv) {
   const int pe = shmem_my_pe();
   if (pe == shmem_n_pes() / 2 || strcmp(kind, "all") == 0) {
     make_mistake(strcmp(kind, "all") == 0 ? "address" : kind, pe);
+  }
+  if (strcmp(kind, "sum") == 0) { /* returns an error, and the program goes on */
+    static long values[2];
+    shmem_long_sum_reduce(SHMEM_TEAM_WORLD, &values[0], &values[1], 1);
   }
   shmem_barrier_all();
   shmem_finalize();

@@ -82,6 +82,13 @@ TEST(OnePesMistake, IsToldOnceIfAllMakeIt) {
   EXPECT_THAT(job.output, ContainsRegex("\noshrun: [0-9]+ other PEs failed, too, with the same message\n"));
 }
 
+TEST(OnePesMistake, IsToldOnceIfTheOthersGetErrors) {
+  const auto job = mistake("sum");
+  EXPECT_EQ(job.exit.code, 3);
+  EXPECT_THAT(job.output, MatchesRegex("oshrun: PE 8 \\(pid [0-9]+\\) on [^ ]+ exited with status 3\n"
+                                       "oshrun: 15 other PEs waited in collective call [0-9]+ of team 0\n"));
+}
+
 TEST(OnePesMistake, IsToldAlsoWithoutAStack) {
   const auto call = mistake("null", 4);
   EXPECT_EQ(call.exit.code, 128 + SIGSEGV);

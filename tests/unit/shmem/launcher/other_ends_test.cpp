@@ -40,6 +40,13 @@ TEST(OtherEnds, NameWhatWaited) {
   EXPECT_EQ(waiter_in("shmem: PE 0: collective call 9 of team 1 (eager) timed out after 5 ms"),
             "collective call 9 of team 1");
   EXPECT_EQ(waiter_in("shmem: PE 0: the job was ended: PE 1 (pid 7) exited with status 127"), "an exchange of all PEs");
+  EXPECT_EQ(
+      waiter_in("shmem: PE 5: PE 4 (pid 9 on vm, dead), the leader of this node, could not reach the other nodes"),
+      "a call between nodes");
+  EXPECT_EQ(
+      waiter_in("shmem: barrier among 2 PEs: message from PE 0: PE 4 (on kiwi) waited to receive from PE 0: the job "
+                "was ended: PE 3 (pid 5 on kiwi) exited"),
+      "a call between nodes");
   EXPECT_EQ(waiter_in("something else"), "something else");
 }
 
