@@ -8,15 +8,16 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/debian-root.sh [--with GROUP[,GROUP...]] RELEASE FOLDER [COMMAND [ARGUMENT...]]
 
-Makes a Debian of another RELEASE (trixie is Debian 13) in FOLDER, with the packages that building
-and testing need (600 MB to fetch, 3 GB unpacked), beside the system, which does not change. Does
-nothing if FOLDER is complete. Then runs COMMAND in it, in this tree, which is /source there.
-Compiled objects are kept in ~/.cache/ccache-RELEASE. No process and no mount of COMMAND outlives
-it. Needs root, debootstrap and a Debian mirror.
+Makes a Debian of another RELEASE (trixie is Debian 13, forky Debian testing) in FOLDER, with the
+packages that building and testing need (600 MB to fetch, 3 GB unpacked), beside the system, which
+does not change. Does nothing if FOLDER is complete. Then runs COMMAND in it, in this tree, which is
+/source there. Compiled objects are kept in ~/.cache/ccache-RELEASE. No process and no mount of
+COMMAND outlives it. Needs root, debootstrap and a Debian mirror.
 
   --with GROUPS   adds the packages of more groups of scripts/install-deps.sh, e.g. torch
 
-Exits with 77, and the reason, if the root cannot be made here.
+Exits with 77, and the reason, if the root cannot be made here, or if the packages of Debian testing
+cannot be installed today.
 TEXT
 }
 
@@ -68,6 +69,14 @@ make_root() {
   mv "$folder.part" "$folder"
 }
 
+# Debian testing changes each day, and is not always complete.
+cannot_install() {
+  local problem
+  problem="the packages cannot be installed in $folder (remove it to start again): $(tail -n 1 "$log")"
+  [[ "$(<"$folder/etc/debian_version")" != */sid ]] || skip "Debian testing is broken today: $problem"
+  die "$problem"
+}
+
 handle_help_option "$@"
 groups=(build options test)
 if [[ "${1:-}" == --with ]]; then
@@ -90,8 +99,7 @@ mkdir -p "${folder%/*}"
 exec 8>"$folder.lock"
 flock 8
 [[ -d "$folder" ]] || make_root
-inside scripts/install-deps.sh "${groups[@]}" >>"$log" 2>&1 ||
-  die "cannot install the packages in $folder (remove it to start again): $(tail -n 1 "$log")"
+inside scripts/install-deps.sh "${groups[@]}" >>"$log" 2>&1 || cannot_install
 flock -u 8
 exec 8>&-
 [[ $# == 0 ]] || inside "$@"

@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/install-deps.sh [--print] [GROUP...]
 
-Installs the packages of each GROUP that are missing, with the names of Debian 12 and 13; by default
+Installs the packages of each GROUP that are missing, with the names of Debian 12 to 14; by default
 build, options and demo, with which everything that README.md shows works, but for PyTorch: add torch.
 Prints the names first, and uses sudo if the caller is not root. Does nothing if all are installed.
 
@@ -109,7 +109,7 @@ install_missing() {
   # Before the update, apt may not have known the release's clang.
   mapfile -t missing < <(missing_packages)
   apt install --no-install-recommends "${missing[@]}" ||
-    die "apt-get could not install: ${missing[*]} (names are those of Debian 12 and 13)"
+    die "apt-get could not install: ${missing[*]} (names are those of Debian 12 to 14)"
 }
 
 handle_help_option "$@"

@@ -14,22 +14,23 @@ everything, and runs all tests but those labelled soak. Tests whose files have n
 passed (models of the protocol, coverage, packages: tests/proved.txt) are not run again. The last lines
 are ctest's summary. Exits with 0 if nothing failed anywhere.
 
-  --full             also runs the parts asan, tsan, fuzz and arm64 before, proves again what has not
-                     changed, and writes that to tests/proved.txt
+  --full             also runs the parts asan, tsan, fuzz, arm64 and testing before, proves again what
+                     has not changed, and writes that to tests/proved.txt
   --only PART        runs one part only:
                      asan   the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, on
                             Debian 13 if this machine can have a root of it (scripts/debian-root.sh)
                      tsan   the unit tests under ThreadSanitizer
                      fuzz   the fuzz targets for 20 seconds each (GBA_FUZZ_SECONDS says otherwise)
                      arm64  the unit tests cross-compiled for arm64, in qemu-user
+                     testing  the unit tests on Debian testing, if this machine can have a root of it
   --rerun            runs a test that failed once more, alone, at the end. If it then passes, it does
                      not count as failed; a line "FLAKY: NAME" and its first output are printed
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that none of the tests has. Label fuzz means the fuzz targets, label arm64 the
                      unit tests for arm64, label trixie those on Debian 13, which need --full or --only.
   --root RELEASE     builds everything, and runs the unit tests, in a Debian of another release
-                     instead: trixie is Debian 13 (scripts/debian-root.sh makes it in
-                     ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
+                     instead: trixie is Debian 13, forky Debian testing (scripts/debian-root.sh
+                     makes it in ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
                      or -R select other tests, e.g. -R . all of them, with PyTorch and Slurm. The
                      last line is a row of the table in docs/install.md. Exits with 77, and the
                      reason, if this machine cannot have such a root.
@@ -39,7 +40,8 @@ are ctest's summary. Exits with 0 if nothing failed anywhere.
 TEXT
 }
 
-readonly PARTS=(asan tsan fuzz arm64)
+readonly PARTS=(asan tsan fuzz arm64 testing)
+readonly TESTING=forky # what Debian testing is called
 full=
 only=
 rerun=
@@ -98,16 +100,22 @@ with_fixed_layout() {
   fi
 }
 
+in_root() {
+  scripts/debian-root.sh "$1" "$(root_folder "$1")" "${@:2}"
+}
 in_trixie() {
-  scripts/debian-root.sh trixie "$(root_folder trixie)" "$@"
+  in_root trixie "$@"
+}
+in_testing() {
+  in_root "$TESTING" "$@"
 }
 
-# Success if this machine has a root of Debian 13, or gets it; else says why not.
-can_have_trixie() {
+# can_have_root RELEASE NAME: success if this machine has such a root, or gets it; else says why not.
+can_have_root() {
   local reason
-  reason="$(in_trixie true 2>&1)" || {
+  reason="$(in_root "$1" true 2>&1)" || {
     reason="${reason##*$'\n'}"
-    echo "unit tests, Debian 13: skipped, ${reason#*skipped: }"
+    echo "unit tests, $2: skipped, ${reason#*skipped: }"
     return 1
   }
 }
@@ -150,7 +158,7 @@ run_again() {
 }
 
 run_part_asan() {
-  if can_have_trixie; then
+  if can_have_root trixie "Debian 13"; then
     in_trixie bash -euc 'cmake --preset asan -B build-trixie-asan; cmake --build build-trixie-asan --target unit_tests'
     echo "== unit tests, asan, Debian 13"
     run_tests build-trixie-asan "the unit tests failed under asan on Debian 13" in_trixie -j "$(nproc)" -L '^unit$'
@@ -188,6 +196,16 @@ run_part_arm64() {
   run_tests build-arm64 "the unit tests failed on arm64" env -j "$(nproc)" -L '^unit$'
 }
 
+run_part_testing() {
+  can_have_root "$TESTING" "Debian testing" || {
+    not_run+=(testing)
+    return 0
+  }
+  in_testing bash -euc "cmake --preset release -B build-$TESTING; cmake --build build-$TESTING --target unit_tests"
+  echo "== unit tests, Debian testing"
+  run_tests "build-$TESTING" "the unit tests failed on Debian testing" in_testing -j "$(nproc)" -L '^unit$'
+}
+
 # More than half of these tests' time is waiting, so there are twice as many as processors at a time.
 run_all_tests() {
   echo "== all tests"
@@ -208,7 +226,8 @@ tests_with_label() {
 
 check_required_label() {
   local label="$1" log="build/test.log" tests name
-  local -A part=([fuzz]="the fuzz targets" [arm64]="the unit tests for arm64" [trixie]="the unit tests on Debian 13")
+  local -A part=([fuzz]="the fuzz targets" [arm64]="the unit tests for arm64" [trixie]="the unit tests on Debian 13"
+    [testing]="the unit tests on Debian testing")
   if [[ -n "${part[$label]:-}" ]]; then
     [[ -n "$full$only" ]] || usage_error "--require $label needs --full or --only"
     [[ " ${not_run[*]} " != *" $label "* ]] || problems+=("${part[$label]} were skipped, but label $label is required")

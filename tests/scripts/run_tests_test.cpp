@@ -246,6 +246,28 @@ TEST_F(RunTests, UnderAsanRunInDebian13IfThereIsARoot) {
   EXPECT_THAT(failed.output, EndsWith("test.sh: the unit tests failed under asan on Debian 13\n"));
 }
 
+TEST_F(RunTests, OnDebianTestingRunIfThereIsARoot) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  tree_.programs().add("cmake", "echo \"cmake $*\"");
+  StandIns::write(tree_.file("scripts/debian-root.sh"),
+                  "echo 'debian-root.sh: skipped: Debian testing is broken today' >&2; exit 77");
+  const auto without = tree_.run("test.sh", {"--full", "--require", "testing"});
+  EXPECT_EQ(without.exit.code, 1);
+  EXPECT_THAT(without.output, HasSubstr("unit tests, Debian testing: skipped, Debian testing is broken today\n"));
+  EXPECT_THAT(without.output,
+              EndsWith("test.sh: the unit tests on Debian testing were skipped, but label testing is required\n"));
+  StandIns::write(tree_.file("scripts/debian-root.sh"), "echo \"root $1 ${2##*/}\"; \"${@:3}\"");
+  const auto within = tree_.run("test.sh", {"--only", "testing", "--require", "testing"});
+  EXPECT_TRUE(within.exit.clean()) << within.output;
+  EXPECT_THAT(within.output, HasSubstr("root forky forky\ncmake --preset release -B build-forky\n"
+                                       "cmake --build build-forky --target unit_tests\n"));
+  EXPECT_THAT(within.output, HasSubstr("root forky forky\nctest --test-dir build-forky "));
+  tree_.programs().add("ctest", "[[ $* != *build-forky* ]]");
+  const auto failed = tree_.run("test.sh", {"--only", "testing"});
+  EXPECT_EQ(failed.exit.code, 1);
+  EXPECT_THAT(failed.output, EndsWith("test.sh: the unit tests failed on Debian testing\n"));
+}
+
 TEST_F(RunTests, WithoutARootAreSkipped) {
   const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
   EXPECT_EQ(outcome.exit.code, 77);
