@@ -39,17 +39,12 @@ void SignalWait::until(const std::function<bool()>& done, int peer) const {
   for (unsigned turn = 0;; ++turn) {
     // Before the last look at the word: this thread may not have run for a while.
     const auto now = Clock::now();
-    const bool late = timeout_.count() != 0 && now - begin_ >= timeout_;
-    const int error = now >= next_look ? shmemx_group_check(group_.get(), peer) : 0;
+    const std::string why = is_late(now) || now >= next_look ? problem(peer) : "";
     if (done()) {
       return;
     }
-    if (error != 0) {
-      give_up(std::string(" waited for rank ") + std::to_string(peer) + ": " + shmemx_error_text());
-    }
-    if (late) {
-      give_up(" timed out after " + std::to_string(timeout_.count()) + " ms; it waited for rank " +
-              std::to_string(peer));
+    if (!why.empty()) {
+      throw std::runtime_error(why);
     }
     next_look = now >= next_look ? now + kLookEach : next_look;
     if (turn < kYields) {
@@ -61,8 +56,21 @@ void SignalWait::until(const std::function<bool()>& done, int peer) const {
   }
 }
 
-void SignalWait::give_up(const std::string& why) const {
-  throw std::runtime_error(std::string("shmem_torch: ") + call_ + std::to_string(number_) + ")" + why);
+bool SignalWait::is_late(Clock::time_point now) const {
+  return timeout_.count() != 0 && now - begin_ >= timeout_;
+}
+
+std::string SignalWait::problem(int peer) const {
+  if (shmemx_group_check(group_.get(), peer) != 0) {
+    return text(" waited for rank " + std::to_string(peer) + ": " + shmemx_error_text());
+  }
+  return is_late(Clock::now()) ? text(" timed out after " + std::to_string(timeout_.count()) +
+                                      " ms; it waited for rank " + std::to_string(peer))
+                               : "";
+}
+
+std::string SignalWait::text(const std::string& why) const {
+  return std::string("shmem_torch: ") + call_ + std::to_string(number_) + ")" + why;
 }
 
 }  // namespace shmem_torch

@@ -27,11 +27,15 @@ class SignalWait {
   /// Waits until `done`, which is cheap. Throws std::runtime_error, which names the rank `peer` that is waited for,
   /// after the timeout, or if that rank has ended.
   void until(const std::function<bool()>& done, int peer) const;
+  /// Why a wait would end now without what it is for: the timeout, or the end of that rank or of the group. "": it goes
+  /// on.
+  [[nodiscard]] std::string problem(int peer) const;
   /// Changes the word once it is `from`, to which the rank `peer` should have set it.
   void change(SignalWord& word, std::uint32_t from, std::uint32_t to, int peer) const;
 
  private:
-  [[noreturn]] void give_up(const std::string& why) const;
+  [[nodiscard]] bool is_late(std::chrono::steady_clock::time_point now) const;
+  [[nodiscard]] std::string text(const std::string& why) const;
 
   const char* const call_;
   const int number_;

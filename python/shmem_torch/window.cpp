@@ -102,7 +102,7 @@ struct Window::Area {
 
 namespace {
 
-/// Completed when the signal has come. Nothing but the caller looks for it.
+/// Completed when the signal has come, or cannot come any more. Nothing but the caller looks for it.
 class SignalWork final : public WorkBase {
  public:
   SignalWork(std::shared_ptr<Engine> engine, std::shared_ptr<void> keeps, const SignalCount& count,
@@ -115,7 +115,16 @@ class SignalWork final : public WorkBase {
         peer_(peer),
         wait_("Window.wait_signal(rank ", peer, engine_->group, timeout) {}
 
-  bool isCompleted() override { return has_come(); }
+  bool isCompleted() override {
+    engine_->queue.require_process();
+    if (has_come()) {
+      return true;
+    }
+    if (const std::string why = wait_.problem(peer_); !why.empty() && !has_come() && !exception()) {
+      finish(std::make_exception_ptr(std::runtime_error(why)));
+    }
+    return exception() != nullptr;
+  }
   bool isSuccess() const override { return has_come(); }
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override {
     engine_->queue.require_process();

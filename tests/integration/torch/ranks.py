@@ -32,13 +32,13 @@ def torch_version():
 LIMIT = datetime.timedelta(seconds=60)
 
 
-def _rank(body, rank, size, folder, results, timeout, node, prepare):
+def _rank(body, rank, size, folder, results, timeout, node, prepare, backend):
     if node is not None:
         os.environ["SHMEM_HOST_ID"] = node
     try:
         prepare()
         dist.init_process_group(
-            "shmem", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout
+            backend, init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout
         )
         result = body(rank, size)
         if dist.is_initialized():
@@ -52,7 +52,7 @@ def _rank(body, rank, size, folder, results, timeout, node, prepare):
 
 
 class RanksTest(unittest.TestCase):
-    def on_ranks(self, size, body, dead=(), timeout=LIMIT, nodes=1, prepare=lambda: None):
+    def on_ranks(self, size, body, dead=(), timeout=LIMIT, nodes=1, prepare=lambda: None, backend="shmem"):
         """Calls body(rank, size) on all ranks; returns what they return. Those in `dead` end without a result. The ranks
         are on one node, or take themselves to be on several. Each calls prepare() before it makes the group."""
         context = multiprocessing.get_context("fork")
@@ -60,7 +60,9 @@ class RanksTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             node = [None if nodes == 1 else f"node-{rank % nodes}" for rank in range(size)]
             ranks = [
-                context.Process(target=_rank, args=(body, rank, size, folder, results, timeout, node[rank], prepare))
+                context.Process(
+                    target=_rank, args=(body, rank, size, folder, results, timeout, node[rank], prepare, backend)
+                )
                 for rank in range(size)
             ]
             for process in ranks:

@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 BARRIERS = 200
@@ -57,7 +59,23 @@ def right_calls(rank, size):
     dist.barrier()
 
 
+def aborted_barrier(rank, size):
+    """Rank 2 does not come; rank 1 aborts what rank 0, and it itself, wait for in the device."""
+    count_releases(rank)
+    if rank == 1:
+        threading.Timer(0.3, shmem_torch.abort).start()
+    if rank == 2:
+        time.sleep(1)
+    began = time.monotonic()
+    try:
+        dist.barrier()
+        print("nothing was raised")
+    except RuntimeError as error:
+        print(error, "soon" if time.monotonic() - began < 20 else "late")
+
+
 KINDS = {
+    "aborted": (aborted_barrier, {"SHMEM_INFO": "1"}),
     "right": (right_calls, {"SHMEM_INFO": "1"}),
     "differing": (differing_calls, {"SHMEM_DEBUG": "1"}),
     "nodes": (right_calls, {"SHMEM_INFO": "1", "SHMEM_HOST_ID": "kiwi lemon"}),  # in turn
@@ -103,6 +121,11 @@ class Device(unittest.TestCase):
         self.assertGreaterEqual(counted, BARRIERS * 9 // 10)
         self.assertLessEqual(counted, BARRIERS)
         return output
+
+    def test_abort_ends_a_barrier_in_the_device(self):
+        output = self.output_of("aborted")
+        self.assertRegex(output, "barrier gba", output)
+        self.assertEqual(len(re.findall("rank 1 has aborted.* soon", output)), 3, output)
 
     def test_barriers_go_through_the_device(self):
         output = self.output_of("right")

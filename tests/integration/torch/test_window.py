@@ -177,6 +177,10 @@ def late_and_dead(rank, size):
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.monotonic()
     waited = text_of(lambda: window.wait_signal(1, True).wait())
+    polled = window.wait_signal(1, True)
+    while not polled.is_completed():
+        assert time.monotonic() - began < 60
+    assert not polled.is_success() and "rank 1" in str(polled.exception())
     took = time.monotonic() - began
     return text, waited, text_of(lambda: window.put(torch.zeros(1), 1, 0, False)), took
 
