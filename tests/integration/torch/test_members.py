@@ -145,6 +145,7 @@ def members_change(rank, size):
     # All again, after an abort of one of them in the midst of calls.
     handles = handles_of(store, "again", rank, everyone)
     reconfigure(20, handles)
+    handles_of(store, "formed", rank, everyone)  # else the abort would end what forms the group on the others
     work = dist.all_reduce(torch.zeros(10), async_op=True) if rank != 1 else None
     if rank == 1:
         backend_of(group).abort()
