@@ -17,7 +17,7 @@ from types import SimpleNamespace as _Namespace
 __version__ = "9.7.1+cpu"
 class _Backend:
     @staticmethod
-    def register_backend(name, create, devices): print(name, devices); _Backend.created = create
+    def register_backend(name, create, extended_api, devices): print(name, devices); _Backend.created = create
 distributed = _Namespace(is_available=lambda: True, Backend=_Backend)
 import sys
 sys.modules["torch.distributed"] = distributed
