@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store: copies of blocks that a member of an exchange serves, with eviction."""
+"""A store: copies of blocks that a member of an exchange serves, or the holder of it, with eviction."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import math
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,16 +30,43 @@ class StoreStats(NamedTuple):
 
 
 class Store:
-    """Holds copies of blocks in memory of its own, of ``nbytes``, and serves them to the other members of an exchange.
+    """Holds copies of blocks, and serves them to the other members of an exchange.
+
+    ``Store(exchange, nbytes)`` has memory of its own, which ends with the process. ``Store(holder="NAME")`` puts blocks
+    into the holder of the exchange NAME (``kv_exchange hold NAME``), where they outlive the process, and equal blocks of
+    several processes are stored once.
 
     It is for blocks in memory that cannot be registered, such as an engine's pinned pool. When there is no room, the
     least recently used blocks that nobody reads are evicted. :meth:`get` also reads from the other members. Blocks are
     contents by key: one that is there is not stored again. Thread-safe.
+
+    With ``holder``: ``exchange`` may be a member of it; else one is made, in ``directory`` (as of :class:`Exchange`).
+    ``tenant``: whose limit in the holder counts. ``answer_time``: how many seconds calls wait for a holder that does not
+    answer, by default 0.1.
     """
 
-    def __init__(self, exchange: Exchange, nbytes: int) -> None:
+    def __init__(
+        self,
+        exchange: Exchange | None = None,
+        nbytes: int = 0,
+        *,
+        holder: str | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        tenant: str = "",
+        answer_time: float = 0,
+    ) -> None:
+        self._region = None
+        self._made: _exchange_core.Store | _exchange_core.HeldStore
+        if holder is not None:
+            if nbytes != 0 or (exchange is not None and (exchange.name != holder or directory is not None)):
+                raise ValueError("Store: with a holder there are no nbytes, and the exchange is that of the holder")
+            self.exchange = exchange or Exchange(holder, directory=directory)
+            """The member that serves or reads the blocks."""
+            self._made = _exchange_core.HeldStore(self.exchange._made, tenant, math.ceil(answer_time * 1000))
+            return
+        if exchange is None or directory is not None or tenant or answer_time:
+            raise ValueError("Store: it needs an exchange, or a holder, which alone has a directory, tenant and answer_time")
         self.exchange = exchange
-        """The member that serves the blocks."""
         self._region = exchange.allocate(nbytes)
         # In C++, so that no exception, of a signal handler for instance, comes between publishing a block and noting it.
         self._made = _exchange_core.Store(exchange._made, self._region._number, self._region.address, nbytes, exchange.most_blocks)
@@ -46,7 +75,8 @@ class Store:
         """Copies and publishes blocks: for each key a contiguous array, tensor or memoryview.
 
         Returns for each 0, ``-errno.ENOSPC`` (no room: what there is, is being read), ``-errno.EBUSY`` (the key is being
-        evicted, and still read) or another negative errno. When it returns, other members can read the blocks whose
+        evicted, and still read) or another negative errno. A store with a holder that is not there or does not answer
+        returns ``-errno.ENOTCONN``, ``-errno.EOWNERDEAD`` or ``-errno.ETIMEDOUT``, and does not wait for it again. When it returns, other members can read the blocks whose
         status is 0. It waits for other threads that store one of them. If it raises, a block is both stored and published, or
         neither.
         """
@@ -80,7 +110,7 @@ class Store:
         return there
 
     def holds(self, key: bytes, layout: int = 0) -> bool:
-        """Whether this store itself has a block."""
+        """Whether this store itself has a block; with a holder, whether any member has it."""
         return self._made.holds(key, layout)
 
     def storing(self, key: bytes) -> bool:
@@ -92,15 +122,18 @@ class Store:
         self._made.touch(_names(keys)[0])
 
     def discard(self, keys: Keys) -> NDArray[np.bool_]:
-        """Evicts blocks. Returns which of them were here. Their memory is used again when nobody reads them."""
+        """Evicts blocks. Returns which of them were here. Their memory is used again when nobody reads them. With a holder:
+        blocks of the layouts that this store has put or got, whoever has put them."""
         return self._made.discard(_names(keys)[0])
 
     def clear(self) -> None:
-        """Evicts all blocks that nobody in this process reads or stores."""
+        """Evicts all blocks that nobody in this process reads or stores; with a holder all of the tenant, but pinned ones.
+        """
         self._made.clear()
 
     def stats(self) -> StoreStats:
-        """The contents, and what it has done."""
+        """The contents, and what it has done. With a holder: its contents, capacity and evictions, and what this store has
+        done; ``stored`` are blocks that it did not have before."""
         return StoreStats(*self._made.stats())
 
     def _arguments(self, call: str, keys: Keys, blocks: Any, writable: bool) -> tuple[tuple[bytes, ...], _exchange_core.Buffers]:

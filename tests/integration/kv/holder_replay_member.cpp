@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An engine of a replay with a holder: holder_replay_member EXCHANGE NUMBER BOARD REQUESTS.
 //
-// It has no memory for blocks of its own: the half that reads prompts pulls the blocks of a request that the holder has,
-// and puts the others. The half that generates finds all blocks of a request, and pulls them a moment later. An engine
-// that was started again first looks for the blocks that it used before.
+// It has no memory for blocks of its own. The half that reads prompts pulls the blocks of a request that the holder
+// has, and puts the others. The half that generates finds all blocks of a request, and pulls them a moment later. An
+// engine that was started again first looks for the blocks that it used before.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -32,7 +32,12 @@ int check_last(shmemx_exchange_t* exchange, std::size_t worker, const Work& work
   const std::string text = key_of(worker, last);
   const shmemx_exchange_key_t key{text.data(), text.size()};
   shmemx_exchange_block_t block{};
-  if (shmemx_exchange_find(exchange, &key, 1, kLayout, 0, &block) != 1) {
+  // On a busy machine the holder's directory arrives a moment after open has returned.
+  for (int i = 0; i < 20'000 && shmemx_exchange_find(exchange, &key, 1, kLayout, 0, &block) != 1; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (block.status != 0) {
+    std::printf("members: %d, last %lu\n", shmemx_exchange_members(exchange, nullptr, 0), last);
     return fail("find", block.status);
   }
   std::string bytes(block.bytes, '\0');
