@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kv/exchange/counters.hpp"
 #include "kv/exchange/directory_writer.hpp"
@@ -99,6 +100,10 @@ class Exchange {
   [[nodiscard]] bool is_read(std::uint32_t slot) const;
   /// A reader has used it since the last call.
   [[nodiscard]] bool take_use(std::uint32_t slot) const { return members_->readers().take_use(slot); }
+  /// The slots below `end` that readers have used since the last call, up to about `most` of each reader.
+  std::vector<std::uint32_t> take_used(std::uint32_t end, std::size_t most) const {
+    return members_->readers().take_used(end, most);
+  }
 
   /// The member of this node with this id has published the block. It then counts as used.
   [[nodiscard]] bool has_published(std::uint64_t member, const Key& key, std::uint64_t layout,

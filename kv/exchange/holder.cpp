@@ -23,6 +23,8 @@ constexpr std::size_t kMostSessions = kMostMembers + 16;
 constexpr int kMostAcceptedAtOnce = 64;
 /// Between looks at what readers, or engines that are late, keep from being used.
 constexpr std::chrono::milliseconds kBetweenLooks{20};
+/// Between looks at which blocks readers use, while engines put any.
+constexpr std::chrono::milliseconds kBetweenNotes{100};
 /// After a failure: no descriptors left, no memory.
 constexpr std::chrono::milliseconds kPauseOfHolder{200};
 constexpr std::uint64_t kPageBytes = 4096;
@@ -143,6 +145,10 @@ void Holder::turn() {
   }
   pause_ = false;
   blocks_->end_leaving();
+  if (const auto now = std::chrono::steady_clock::now(); now >= next_note_) {
+    next_note_ = now + kBetweenNotes;
+    blocks_->note_use();
+  }
   constexpr std::size_t kFirst = 2;
   for (std::size_t i = sessions_.size(); i-- > 0;) {
     sessions_[i]->end_late_writing();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,7 +61,8 @@ class Holder {
   // Only the thread uses these.
   std::unique_ptr<HeldBlocks> blocks_;
   std::vector<std::unique_ptr<HolderSession>> sessions_;
-  bool pause_ = false;  // accept no one for a while
+  bool pause_ = false;                                 // accept no one for a while
+  std::chrono::steady_clock::time_point next_note_{};  // of what readers use
 
   mutable std::mutex picture_mutex_;  // for the next
   Picture picture_;

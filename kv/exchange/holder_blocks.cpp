@@ -17,6 +17,8 @@ constexpr std::uint64_t most_victims(std::uint64_t size) {
   constexpr std::uint64_t kMost = 32'768;
   return std::min(kFew + size / kSmallBytes, kMost);
 }
+/// Blocks that each reader can have noted as used at once, whatever it sets.
+constexpr std::size_t kMostNoted = 16'384;
 /// Evicted at once by clear(): a moment, in which no put is answered.
 constexpr int kClearedAtOnce = 1024;
 /// No block is larger than this, or this part of the memory: room for it is made in a moment.
@@ -131,12 +133,13 @@ std::errc HeldBlocks::publish(const Writing& writing) {
   writing_bytes_ -= writing.bytes;
   Tenant& tenant = tenants_[writing.tenant];
   place.front() = slot;
-  Order& order = writing.pin ? tenant.pinned : tenant.order;
+  Order& order = writing.pin ? tenant.pinned : tenant.recent;
   order.splice(order.end(), place);
   held_[slot] = {.layout = writing.layout,
                  .bytes = writing.bytes,
                  .begin = writing.begin,
                  .used = ++clock_,
+                 .turn = turn_,
                  .tenant = writing.tenant,
                  .pinned = writing.pin,
                  .place = std::prev(order.end())};
@@ -152,39 +155,80 @@ std::errc HeldBlocks::publish(const Writing& writing) {
 
 // ---- Evicting ----
 
+HeldBlocks::Order& HeldBlocks::list_of(const Held& held) {
+  Tenant& tenant = tenants_[held.tenant];
+  return held.pinned ? tenant.pinned : held.turn == turn_ ? tenant.recent : tenant.order;
+}
+
+/// An engine has used it now.
 void HeldBlocks::touch(std::uint32_t slot) {
   Held& held = held_[slot];
+  Order& from = list_of(held);
   held.used = ++clock_;
-  Tenant& tenant = tenants_[held.tenant];
-  Order& order = held.pinned ? tenant.pinned : tenant.order;
-  order.splice(order.end(), order, held.place);
+  held.turn = turn_;
+  Order& to = list_of(held);
+  to.splice(to.end(), from, held.place);
+}
+
+/// A reader has used it before the present turn of note_use() ends, or uses it now.
+void HeldBlocks::defer(std::uint32_t slot) {
+  Held& held = held_[slot];
+  Order& list = list_of(held);
+  list.splice(list.end(), list, held.place);
+  held.used = std::max(held.used, turn_clock_);
+}
+
+void HeldBlocks::note_use() {
+  for (const std::uint32_t slot : exchange_.take_used(static_cast<std::uint32_t>(held_.size()), kMostNoted)) {
+    // What is recent was put later; a slot without a block has no range.
+    if (slot < held_.size() && !held_[slot].pinned && held_[slot].turn != turn_ && is_here(slot)) {
+      defer(slot);
+    }
+  }
+  for (Tenant& tenant : tenants_) {
+    tenant.order.splice(tenant.order.end(), tenant.recent);
+  }
+  ++turn_;
+  turn_clock_ = ++clock_;
+}
+
+bool HeldBlocks::is_here(std::uint32_t slot) const {
+  const auto range = ranges_.find(held_[slot].begin);
+  return range != ranges_.end() && range->second == slot;
 }
 
 /// The one whose next block to go was used the longest time ago. Null: no tenant has one.
 HeldBlocks::Tenant* HeldBlocks::oldest_tenant() {
   Tenant* oldest = nullptr;
+  std::uint64_t used = 0;
   for (Tenant& one : tenants_) {
-    if (!one.order.empty() &&
-        (oldest == nullptr || held_[one.order.front()].used < held_[oldest->order.front()].used)) {
+    const auto next = next_of(one);
+    if (next && (oldest == nullptr || held_[*next].used < used)) {
       oldest = &one;
+      used = held_[*next].used;
     }
   }
   return oldest;
+}
+
+std::optional<std::uint32_t> HeldBlocks::next_of(const Tenant& tenant) {
+  const Order& order = tenant.order.empty() ? tenant.recent : tenant.order;
+  return order.empty() ? std::nullopt : std::optional(order.front());
 }
 
 /// The block that is the next to go, of one tenant or of all. Nothing: there is none that no reader has leased.
 std::optional<std::uint32_t> HeldBlocks::victim(Tenant* only) {
   for (int looks = 0; looks < 2 * kMostLooks; ++looks) {
     const Tenant* const tenant = only != nullptr ? only : oldest_tenant();
-    if (tenant == nullptr || tenant->order.empty()) {
+    const auto slot = tenant != nullptr ? next_of(*tenant) : std::nullopt;
+    if (!slot) {
       return std::nullopt;
     }
-    const std::uint32_t slot = tenant->order.front();
-    const bool is_used = exchange_.take_use(slot) && looks < kMostLooks;
-    if (!is_used && !exchange_.is_read(slot)) {
+    const bool is_used = exchange_.take_use(*slot) && looks < kMostLooks;
+    if (!is_used && !exchange_.is_read(*slot)) {
       return slot;
     }
-    touch(slot);
+    defer(*slot);
   }
   return std::nullopt;
 }
@@ -195,7 +239,7 @@ bool HeldBlocks::evict(std::uint32_t slot) {
   Tenant& tenant = tenants_[held.tenant];
   leaving_.reserve(leaving_.size() + 1);
   const Key key = exchange_.held_key(slot);
-  (held.pinned ? tenant.pinned : tenant.order).erase(held.place);
+  list_of(held).erase(held.place);
   ranges_.erase(held.begin);
   tenant.bytes -= held.size();
   bytes_ -= held.bytes;
@@ -220,12 +264,13 @@ void HeldBlocks::end_leaving() {
   });
 }
 
-/// One of those that were used last: the fourth part of all.
+/// It was put or read a moment ago.
 bool HeldBlocks::is_recent(std::uint32_t slot) {
   if (exchange_.take_use(slot)) {
-    touch(slot);
+    defer(slot);
+    return true;
   }
-  return clock_ - held_[slot].used < ranges_.size() / 4;
+  return held_[slot].turn + 1 >= turn_ || held_[slot].used >= turn_clock_;
 }
 
 /// Evicts the block of a range, unless it is of use.
@@ -336,23 +381,23 @@ std::errc HeldBlocks::set_pinned(const Key& key, std::uint64_t layout, bool pinn
   if (pinned && pinned_bytes_ + held.bytes > memory_.bytes() / 2) {
     return static_cast<std::errc>(EDQUOT);
   }
-  Tenant& tenant = tenants_[held.tenant];
-  Order& from = pinned ? tenant.order : tenant.pinned;
-  Order& to = pinned ? tenant.pinned : tenant.order;
-  to.splice(to.end(), from, held.place);
+  Order& from = list_of(held);
   held.pinned = pinned;
   held.used = ++clock_;
+  held.turn = turn_;
+  Order& to = list_of(held);
+  to.splice(to.end(), from, held.place);
   pinned_bytes_ += pinned ? held.bytes : std::uint64_t{0} - held.bytes;
   return {};
 }
 
 bool HeldBlocks::clear(std::uint32_t tenant) {
-  Order& order = tenants_[tenant].order;
-  for (int i = 0; i < kClearedAtOnce && !order.empty(); ++i) {
-    evict(order.front());
+  const Tenant& cleared = tenants_[tenant];
+  for (int i = 0; i < kClearedAtOnce && next_of(cleared); ++i) {
+    evict(*next_of(cleared));
     ++discarded_;
   }
-  return !order.empty();
+  return next_of(cleared).has_value();
 }
 
 // ---- For people ----

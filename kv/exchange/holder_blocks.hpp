@@ -56,7 +56,8 @@ class HolderMemory {
 /// Used by one thread.
 ///
 /// The order of eviction is that of use: of puts, which this sees, and of reads, which it does not. Readers set a bit
-/// for a block (leases.hpp). A block that is next to go and has its bit set goes to the end of the order instead.
+/// for a block (leases.hpp), and note_use() takes those. Within a time between two of its calls, reads count as earlier
+/// than puts.
 class HeldBlocks {
  public:
   /// A range of memory that is being written: nothing is published of it yet.
@@ -94,6 +95,8 @@ class HeldBlocks {
   /// Evicts blocks of a tenant that are not pinned, up to a number. True: there are more.
   bool clear(std::uint32_t tenant);
 
+  /// Takes note of what readers have used. Now and then: it looks at all bits.
+  void note_use();
   /// Takes the memory of evicted blocks that no reader has a lease of any more.
   void end_leaving();
   [[nodiscard]] bool has_leaving() const { return !leaving_.empty(); }
@@ -108,6 +111,7 @@ class HeldBlocks {
     std::uint64_t limit = 0;
     std::uint64_t bytes = 0;  // of blocks, and of ranges that are written
     Order order{};            // the next to go first
+    Order recent{};           // since the last note_use(), the next to go first
     Order pinned{};
   };
   /// Of a slot of the directory.
@@ -116,9 +120,10 @@ class HeldBlocks {
     std::uint64_t bytes = 0;
     std::uint64_t begin = 0;
     std::uint64_t used = 0;  // when: a number that grows
+    std::uint64_t turn = 0;  // of note_use(): in the present one it is recent
     std::uint32_t tenant = 0;
     bool pinned = false;
-    Order::iterator place{};  // in its tenant's order or pinned
+    Order::iterator place{};  // in list_of()
     [[nodiscard]] std::uint64_t size() const { return HolderArena::rounded(bytes); }
   };
   struct Leaving {
@@ -130,6 +135,10 @@ class HeldBlocks {
   std::errc make_room(Tenant& tenant, std::uint64_t size, std::uint64_t& begin);
   std::optional<std::uint32_t> victim(Tenant* only);
   Tenant* oldest_tenant();
+  Order& list_of(const Held& held);
+  void defer(std::uint32_t slot);
+  [[nodiscard]] bool is_here(std::uint32_t slot) const;
+  static std::optional<std::uint32_t> next_of(const Tenant& tenant);
   bool evict(std::uint32_t slot);
   void evict_around(std::uint64_t place, std::uint64_t size);
   bool is_recent(std::uint32_t slot);
@@ -150,6 +159,8 @@ class HeldBlocks {
   std::vector<const Writing*> writing_;
   std::vector<Leaving> leaving_;
   std::uint64_t clock_ = 0;
+  std::uint64_t turn_ = 1;        // of note_use()
+  std::uint64_t turn_clock_ = 0;  // when it began
   std::uint64_t pinned_bytes_ = 0;
   std::uint64_t writing_bytes_ = 0;
   std::uint64_t bytes_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -93,12 +94,26 @@ class LeaseBoard {
     return word < used_.size() && (used_[word].load(std::memory_order_relaxed) & use_bit(slot)) != 0 &&
            (used_[word].fetch_and(~use_bit(slot), std::memory_order_relaxed) & use_bit(slot)) != 0;
   }
+  /// Adds the slots below `end` of which that is so to `slots`, up to `most` in all; the rest at a later call.
+  void take_used(std::uint32_t end, std::size_t most, std::vector<std::uint32_t>& slots) {
+    const std::size_t words = std::min(use_words(end), used_.size());
+    for (std::size_t i = 0; i < words && slots.size() < most; ++i) {
+      next_ = next_ + 1 < words ? next_ + 1 : 0;
+      // Relaxed: as in take_use().
+      std::uint64_t bits = used_[next_].load(std::memory_order_relaxed);
+      bits = bits != 0 ? used_[next_].exchange(0, std::memory_order_relaxed) : 0;
+      for (; bits != 0; bits &= bits - 1) {
+        slots.push_back(static_cast<std::uint32_t>(next_ * 64 + static_cast<std::size_t>(std::countr_zero(bits))));
+      }
+    }
+  }
 
  private:
   base::UniqueFd file_;
   base::Mapping memory_;
   std::span<const LeaseWord> words_;
   std::span<UseWord> used_;
+  std::size_t next_ = 0;  // where take_used() goes on
 };
 
 /// The same words, as the reader sees them. Thread-safe.

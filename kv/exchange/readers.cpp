@@ -157,6 +157,17 @@ bool Readers::take_use(std::uint32_t slot) const {
          }) > 0;
 }
 
+std::vector<std::uint32_t> Readers::take_used(std::uint32_t end, std::size_t most) {
+  std::vector<std::uint32_t> slots;
+  const std::lock_guard lock(mutex_);
+  for (const auto& reader : readers_) {
+    if (reader->board != nullptr) {
+      reader->board->take_used(end, slots.size() + most, slots);
+    }
+  }
+  return slots;
+}
+
 std::size_t Readers::count() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(

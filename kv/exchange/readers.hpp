@@ -65,6 +65,8 @@ class Readers {
   [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
   /// A reader has used the block in this slot since the last call. REQUIRES: Self::wants_use.
   [[nodiscard]] bool take_use(std::uint32_t slot) const;
+  /// The slots below `end` of which that is so, up to about `most` for each reader.
+  std::vector<std::uint32_t> take_used(std::uint32_t end, std::size_t most);
 
   // One thread, which alone changes who the readers are.
   /// Also those that have said nothing yet.

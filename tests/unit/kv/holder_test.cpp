@@ -124,6 +124,25 @@ TEST(ExchangeHolder, EvictsWhatWasNotUsedForTheLongestTime) {
   }
 }
 
+/// The holder looks ten times a second at what was read: reads before such a look do not count as later than puts.
+TEST(ExchangeHolder, KeepsWhatWasPutAfterAllElseWasRead) {
+  const std::string name = exchange_name(315);
+  const Holder holder(name);
+  Engine engine(name);
+  constexpr std::size_t kBlock = 128 * 1024;
+  for (int i = 0; i < 31; ++i) {
+    ASSERT_EQ(engine.put(std::to_string(i), block_of('a', kBlock)), 0);
+  }
+  for (int i = 0; i < 31; ++i) {
+    EXPECT_TRUE(engine.has(std::to_string(i)));
+  }
+  ::usleep(200'000);
+  ASSERT_EQ(engine.put("new", block_of('n', kBlock)), 0);
+  ASSERT_EQ(engine.put("newer", block_of('n', kBlock)), 0);
+  EXPECT_TRUE(engine.has("new"));
+  EXPECT_FALSE(engine.has("0"));
+}
+
 /// A large block in place of small ones, which are not in a row in the order of use.
 TEST(ExchangeHolder, MakesRoomForALargeBlock) {
   const std::string name = exchange_name(304);
