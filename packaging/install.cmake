@@ -17,7 +17,7 @@ endforeach()
 gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/slurm DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/gba-tools/examples
   USE_SOURCE_PERMISSIONS COMPONENT gba-tools)
 
-gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/monitoring DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-tools/examples
+gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/monitoring ${PROJECT_SOURCE_DIR}/packaging/systemd DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-tools/examples
   COMPONENT libshmem-tools)
 
 # The folders of libshmem, relative to the prefix.

@@ -7,12 +7,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "base/folder.hpp"
 #include "base/user.hpp"
@@ -97,6 +100,34 @@ Result<base::UniqueFd> lock(const std::string& path) {
 
 }  // namespace
 
+const char* network_file_system(std::uint64_t type) {
+  // From linux/magic.h and the sources of file systems that it does not name.
+  constexpr std::pair<std::uint64_t, const char*> kTypes[] = {
+      {0x6969, "NFS"},         {0x517B, "SMB"},       {0xFE53'4D42, "SMB"},   {0xFF53'4D42, "CIFS"},
+      {0x0BD0'0BD0, "Lustre"}, {0x00C3'6400, "Ceph"}, {0x5346'414F, "AFS"},   {0x7375'7245, "Coda"},
+      {0x4750'4653, "GPFS"},   {0x0102'1997, "9p"},   {0x7461'636f, "OCFS2"}, {0x0116'1970, "GFS2"}};
+  const auto* const found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [type](const auto& one) { return one.first == type; });
+  return found != std::end(kTypes) ? found->second : nullptr;
+}
+
+namespace {
+
+/// Sockets and locks of a network file system do not reach processes of other machines, and may not work at all.
+Result<void> check_local(const std::string& folder) {
+  struct statfs system {};
+  const char* const name =
+      ::statfs(folder.c_str(), &system) == 0 ? network_file_system(static_cast<std::uint32_t>(system.f_type)) : nullptr;
+  return name == nullptr
+             ? Result<void>()
+             : fail(std::errc::operation_not_supported,
+                    fmt::format("the folder {} of exchanges is on a network file system ({}); use one of this machine, "
+                                "such as in /run",
+                                folder, name));
+}
+
+}  // namespace
+
 Result<void> check_place(const MeetingPlace& place) {
   if (base::is_user_unknown()) {
     return fail(std::errc::permission_denied,
@@ -104,7 +135,11 @@ Result<void> check_place(const MeetingPlace& place) {
                             "its user namespace: members cannot be told from their processes; run it as another user",
                             place.exchange, ::geteuid()));
   }
-  return place.folder.empty() ? Result<void>() : base::check_own_folder(place.folder, "exchanges");
+  if (place.folder.empty()) {
+    return {};
+  }
+  auto own = base::check_own_folder(place.folder, "exchanges");
+  return own ? check_local(place.folder) : own;
 }
 
 pid_t process_at(int socket) {

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,9 @@ struct MeetingPlace {
   /// There, a name is taken while its process has a lock. The next one takes over the socket of one that was killed.
   std::string folder;
 };
+
+/// The name of a network file system, by what statfs says (f_type); null: it is another one.
+const char* network_file_system(std::uint64_t type);
 
 /// An Error if members cannot meet there: a folder that is not this user's alone, or is on a network file system.
 Result<void> check_place(const MeetingPlace& place);

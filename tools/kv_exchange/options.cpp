@@ -2,6 +2,7 @@
 #include "tools/kv_exchange/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -28,16 +29,17 @@ void add_directory(CLI::App& command, Options& options) {
       ->type_name("FOLDER");
 }
 
-/// "NAME=SIZE"
+/// "NAME=SIZE". Returns what is wrong, or "".
 std::string add_tenant(Options& options, const std::string& text) {
   const auto equal = text.find('=');
   std::string size = equal == std::string::npos ? "" : text.substr(equal + 1);
-  std::string error = size.empty() ? "it is to be NAME=SIZE" : CLI::AsSizeValue(false)(size);
   std::uint64_t bytes = 0;
-  if (error.empty() && CLI::detail::lexical_cast(size, bytes)) {
-    options.tenants.emplace_back(text.substr(0, equal), bytes);
+  if (size.empty() || !std::isdigit(static_cast<unsigned char>(size.front())) ||
+      !CLI::AsSizeValue(false)(size).empty() || !CLI::detail::lexical_cast(size, bytes)) {
+    return "it is to be NAME=SIZE";
   }
-  return error;
+  options.tenants.emplace_back(text.substr(0, equal), bytes);
+  return "";
 }
 
 void add_holder_commands(CLI::App& app, Options& options);

@@ -329,7 +329,8 @@ TEST_F(KvExchange, ComparesPullsWithMemcpy) {
 TEST_F(KvExchange, HasAPageAndACompletionWithAllOptions) {
   std::set<std::string> options{"--help", "--version"};
   const std::string script = KV_EXCHANGE "/kv_exchange.bash";
-  for (const std::string name : {"serve", "put", "get", "list", "stats", "top", "exchanges", "ping", "bench"}) {
+  for (const std::string name : {"serve", "hold", "pin", "unpin", "events", "put", "get", "list", "stats", "top",
+                                 "exchanges", "ping", "bench"}) {
     const auto own = test_support::options_in_help(run({name, "--help"}).output);
     options.insert(own.begin(), own.end());
     EXPECT_EQ(test_support::completions(script, "_kv_exchange", test_support::program("kv_exchange"), {name, "--"}),
@@ -338,6 +339,66 @@ TEST_F(KvExchange, HasAPageAndACompletionWithAllOptions) {
   EXPECT_EQ(test_support::options_in_manual(test_support::manual(KV_EXCHANGE "/kv_exchange.1")), options);
   EXPECT_EQ(test_support::completions(script, "_kv_exchange", test_support::program("kv_exchange"), {"s"}),
             (std::set<std::string>{"serve", "stats"}));
+}
+
+TEST_F(KvExchange, HoldsBlocks) {
+  Process holder(command({"hold", name_, "--bytes", "1MiB", "--tenant-bytes", "a=64KiB", "--metrics", "0"}));
+  ASSERT_TRUE(holder.wait_for_output("metrics: /metrics on port ", Seconds{20})) << holder.output();
+  EXPECT_THAT(holder.output(), HasSubstr("kv_exchange: holding 1 MiB for exchange " + name_ + " on seat 0\n"));
+  Process events(command({"events", name_}));
+  ASSERT_TRUE(events.wait_for_output("live 0 ", Seconds{20})) << events.output();
+  const std::string file = write("a", "hello\n");
+  EXPECT_EQ(run({"put", name_, "greeting", file, "--limit", "20"}).exit.code, 0);
+  EXPECT_EQ(run({"put", name_, "greeting", file, "--limit", "20"}).exit.code, 0) << "it is there already";
+  EXPECT_EQ(run({"get", name_, "greeting"}).output, "hello\n");
+  EXPECT_TRUE(events.wait_for_output(" 6 greeting\n", Seconds{20})) << events.output();
+  EXPECT_THAT(events.output(), HasSubstr("\nstored 1 "));
+  EXPECT_EQ(run({"pin", name_, "greeting"}).exit.code, 0);
+  EXPECT_EQ(run({"unpin", name_, "greeting"}).exit.code, 0);
+  const auto missing = run({"pin", name_, "none"});
+  EXPECT_EQ(missing.exit.code, 1);
+  EXPECT_THAT(missing.output, HasSubstr("the holder of exchange " + name_ + " has no block none"));
+  const std::string large = write("b", std::string(65'537, 'b'));
+  const auto too_large = run({"put", name_, "large", large, "--tenant", "a", "--limit", "20"});
+  EXPECT_EQ(too_large.exit.code, 1);
+  EXPECT_THAT(too_large.output, HasSubstr("has not taken large"));
+  const auto second = run({"hold", name_, "--bytes", "1MiB"});
+  EXPECT_EQ(second.exit.code, 1);
+  EXPECT_THAT(second.output, HasSubstr("another process holds it already"));
+  events.signal(SIGTERM);
+  EXPECT_EQ(events.wait(Seconds{20})->code, 0);
+  holder.signal(SIGTERM);
+  EXPECT_EQ(holder.wait(Seconds{20})->code, 0);
+}
+
+TEST_F(KvExchange, HoldsBlocksInAFolder) {
+  const std::string folder = dir_.file("exchanges");
+  Process holder(command({"hold", name_, "--bytes", "1MiB", "--directory", folder}));
+  ASSERT_TRUE(holder.wait_for_output("kv_exchange: holding", Seconds{20})) << holder.output();
+  const auto all = run({"exchanges", "--directory", folder});
+  EXPECT_THAT(all.output, HasSubstr("      1 "));
+  EXPECT_THAT(all.output, Not(HasSubstr("      2 "))) << "a holder is one member";
+  const std::string file = write("a", "hello\n");
+  EXPECT_EQ(run({"put", name_, "greeting", file, "--directory", folder, "--limit", "20"}).exit.code, 0);
+  EXPECT_EQ(run({"get", name_, "greeting", "--directory", folder}).output, "hello\n");
+  EXPECT_EQ(run({"get", name_, "greeting"}).exit.code, 1);
+}
+
+TEST_F(KvExchange, RefusesBadOptionsOfAHolder) {
+  for (const auto& [options, text] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{}, "--bytes"},
+           {{"--bytes", "4096"}, "--bytes"},
+           {{"--bytes", "1MiB", "--tenant-bytes", "a"}, "NAME=SIZE"},
+           {{"--bytes", "1MiB", "--tenant-bytes", "a=b"}, "a=b"}}) {
+    std::vector<std::string> words{"hold", name_};
+    words.insert(words.end(), options.begin(), options.end());
+    const auto refused = run(words);
+    EXPECT_EQ(refused.exit.code, 2) << text;
+    EXPECT_THAT(refused.output, HasSubstr(text));
+  }
+  const auto large = run({"hold", name_, "--bytes", "4TiB"});
+  EXPECT_EQ(large.exit.code, 1);
+  EXPECT_THAT(large.output, HasSubstr("cannot hold exchange " + name_ + ": 4096 GiB for blocks is more than the"));
 }
 
 }  // namespace

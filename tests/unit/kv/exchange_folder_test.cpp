@@ -14,6 +14,7 @@
 #include <fstream>
 #include <string>
 
+#include "kv/exchange/meeting_place.hpp"
 #include "tests/support/pod.hpp"
 #include "tests/support/process.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
@@ -124,6 +125,15 @@ TEST(ExchangeFolder, IsRefusedUnlessItIsThisUsersAlone) {
     shmemx_exchange_t* exchange = nullptr;
     EXPECT_EQ(shmemx_exchange_open("pods", &options, &exchange), code) << folder;
     EXPECT_THAT(shmemx_error_text(), testing::AllOf(testing::HasSubstr(folder), testing::HasSubstr(text)));
+  }
+}
+
+TEST(ExchangeFolder, IsOfNoNetworkFileSystem) {
+  EXPECT_STREQ(shmem::exchange::network_file_system(0x6969), "NFS");
+  EXPECT_STREQ(shmem::exchange::network_file_system(0xFF534D42), "CIFS");
+  constexpr std::uint64_t kLocal[] = {0x0102'1994, 0xEF53, 0x5846'5342, 0x9123'683E, 0x794C'7630};  // tmpfs, ext4, ...
+  for (const std::uint64_t type : kLocal) {
+    EXPECT_EQ(shmem::exchange::network_file_system(type), nullptr);
   }
 }
 

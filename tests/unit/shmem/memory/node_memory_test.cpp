@@ -305,6 +305,10 @@ class CgroupLimit : public ::testing::Test {
     write("/proc/self/cgroup", membership);
     return cgroup_memory_limit(root_.path());
   }
+  [[nodiscard]] std::size_t left(const std::string& membership) const {
+    write("/proc/self/cgroup", membership);
+    return memory_left(root_.path());
+  }
   [[nodiscard]] std::optional<std::size_t> swap_limit(const std::string& membership) const {
     write("/proc/self/cgroup", membership);
     return cgroup_swap_limit(root_.path());
@@ -335,6 +339,22 @@ TEST_F(CgroupLimit, IncludesTheLimitOfSwap) {
   write_limit("a/memory.swap.max", "max");
   EXPECT_EQ(swap_limit("0::/a\n"), std::nullopt);
   EXPECT_EQ(swap_limit("5:memory:/a\n"), std::nullopt);
+}
+
+TEST_F(CgroupLimit, LeavesWhatIsNotTaken) {
+  write("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8 kB");
+  EXPECT_EQ(left("0::/\n"), 8192U);
+  write_limit("a/b/memory.max", "max");
+  write_limit("a/memory.max", "6000");
+  write_limit("a/memory.current", "5000");
+  write_limit("a/memory.stat", "anon 1000\nfile 4000\nshmem 3000");
+  EXPECT_EQ(left("0::/a/b\n"), 2000U) << "pages of files can be taken back, those of shared memory cannot";
+  write_limit("a/memory.current", "7500");
+  EXPECT_EQ(left("0::/a/b\n"), 0U);
+  write_limit("memory/job/memory.limit_in_bytes", "4000");
+  write_limit("memory/job/memory.usage_in_bytes", "3000");
+  write_limit("memory/job/memory.stat", "cache 1\ntotal_cache 500\ntotal_shmem 400");
+  EXPECT_EQ(left("5:memory:/job\n"), 1100U);
 }
 
 TEST_F(CgroupLimit, WorksWithVersion1) {
