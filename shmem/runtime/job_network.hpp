@@ -39,8 +39,8 @@ class JobNetwork {
   /// Collective: no call uses a pSync in `block` any more.
   void forget_groups(std::span<const std::byte> block);
 
-  /// If a PE on another node was lost because it ended the job: its reason, to be added to this PE's message. `by_leader`:
-  /// it may have been lost by the leader of this node.
+  /// If a PE on another node was lost because it ended the job: its reason, to be added to this PE's message.
+  /// `by_leader`: it may have been lost by the leader of this node.
   [[nodiscard]] std::string reason_of_loss(bool by_leader = false) const;
 
  private:
