@@ -90,9 +90,10 @@ std::errc HeldBlocks::begin(Writing& writing) {
   return {};
 }
 
-/// Puts the range aside: it becomes a block, or free.
 void HeldBlocks::give_back(const Writing& writing) {
-  std::erase(writing_, &writing);
+  if (std::erase(writing_, &writing) == 0) {
+    return;
+  }
   writing_bytes_ -= writing.bytes;
   const std::uint64_t size = HolderArena::rounded(writing.bytes);
   tenants_[writing.tenant].bytes -= size;
@@ -333,9 +334,10 @@ std::errc HeldBlocks::make_room(Tenant& tenant, std::uint64_t size, std::uint64_
       begin = *part;
       return {};
     }
+    arena_.reserve();
     const auto more = no_memory ? std::nullopt : memory_.grow(size);
     if (more) {
-      arena_.give(*more);
+      arena_.grow(*more);
       continue;
     }
     no_memory = true;

@@ -86,6 +86,7 @@ class HeldBlocks {
   /// Publishes what has been written. Errors: EBUSY a block of this key and layout was evicted, and is still read;
   /// ENOSPC, ENOMEM.
   std::errc publish(const Writing& writing);
+  /// The range is free, unless it has been published or given back.
   void give_back(const Writing& writing);
 
   /// Errors: ENOENT; EBUSY it is pinned. `layout` 0: those of all layouts.

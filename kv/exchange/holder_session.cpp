@@ -151,7 +151,15 @@ std::errc HolderSession::put_whole(const HolderItem& item, const Key& key) {
     return error;
   }
   copy_bytes(blocks_.memory_of(writing), staging_.data() + item.offset, item.bytes);
+  return publish(writing);
+}
+
+/// Without memory for what belongs to a block, its range is free again.
+std::errc HolderSession::publish(const HeldBlocks::Writing& writing) try {
   return blocks_.publish(writing);
+} catch (const std::bad_alloc&) {
+  blocks_.give_back(writing);
+  throw;
 }
 
 std::errc HolderSession::put_part(const HolderItem& item, const Key& key) {
@@ -176,7 +184,7 @@ std::errc HolderSession::put_part(const HolderItem& item, const Key& key) {
     return {};
   }
   const auto whole = std::move(writing_);
-  return blocks_.publish(whole->writing);
+  return publish(whole->writing);
 }
 
 std::errc HolderSession::change(HolderKind kind, const HolderItem& item) {

@@ -49,6 +49,7 @@ class HolderSession {
   std::errc put(const HolderItem& item);
   std::errc put_whole(const HolderItem& item, const Key& key);
   std::errc put_part(const HolderItem& item, const Key& key);
+  std::errc publish(const HeldBlocks::Writing& writing);
   std::errc change(HolderKind kind, const HolderItem& item);
   bool send(const void* message, std::size_t bytes) { return socket_.send(message, bytes) == std::errc{}; }
   void abandon();

@@ -21,7 +21,7 @@ using shmem::exchange::Part;
 TEST(HolderArena, TakesTheSmallestPartThatIsLargeEnough) {
   HolderArena arena;
   EXPECT_FALSE(arena.take(64));
-  arena.give({0, 64 * 10});
+  arena.grow({0, 64 * 10});
   std::vector<std::uint64_t> taken;
   for (int i = 0; i < 10; ++i) {
     taken.push_back(*arena.take(64));
@@ -41,7 +41,7 @@ TEST(HolderArena, TakesTheSmallestPartThatIsLargeEnough) {
 TEST(HolderArena, NeitherLosesNorDoublesMemory) {
   constexpr std::uint64_t kSize = std::uint64_t{1} << 20;
   HolderArena arena;
-  arena.give({0, kSize});
+  arena.grow({0, kSize});
   std::mt19937_64 random(47);
   std::vector<Part> used;
   std::vector<bool> is_used(kSize / 64);
