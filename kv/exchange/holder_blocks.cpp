@@ -37,18 +37,23 @@ HeldBlocks::HeldBlocks(Exchange& exchange, std::uint32_t region, HolderMemory me
   for (const auto& [name, bytes] : tenants) {
     tenants_.push_back({.name = name, .limit = bytes});
   }
+  tenant("");
 }
 
-std::optional<std::uint32_t> HeldBlocks::tenant(std::string_view name) {
-  const auto found = std::find_if(tenants_.begin(), tenants_.end(), [&](const auto& one) { return one.name == name; });
-  if (found == tenants_.end() && tenants_.size() == kMostTenants) {
-    return std::nullopt;
+std::uint32_t HeldBlocks::tenant(std::string_view name) {
+  const auto named = [&](std::string_view wanted) {
+    return static_cast<std::uint32_t>(
+        std::find_if(tenants_.begin(), tenants_.end(), [&](const auto& one) { return one.name == wanted; }) -
+        tenants_.begin());
+  };
+  if (const std::uint32_t number = named(name); number < tenants_.size()) {
+    return number;
   }
-  const auto number = static_cast<std::uint32_t>(found - tenants_.begin());
-  if (found == tenants_.end()) {
-    tenants_.push_back({.name = std::string(name), .limit = memory_.bytes()});
+  if (tenants_.size() >= kMostTenants) {
+    return named("");
   }
-  return number;
+  tenants_.push_back({.name = std::string(name), .limit = memory_.bytes()});
+  return static_cast<std::uint32_t>(tenants_.size() - 1);
 }
 
 // ---- Storing ----
@@ -100,11 +105,12 @@ void HeldBlocks::give_back(const Writing& writing) {
   arena_.give({writing.begin, writing.begin + size});
 }
 
-/// The directory may be full.
+/// The directory may be full. If there is room in it, but not near the place of this key, evicting does not help.
 std::errc HeldBlocks::publish_with_room(const Writing& writing, std::uint32_t& slot) {
   const Place place{region_, writing.begin, writing.bytes, writing.layout};
   std::errc error = exchange_.publish_held(writing.key, place, slot);
-  for (std::uint64_t i = 0; i < most_victims(0) && error == std::errc::no_space_on_device; ++i) {
+  const auto is_full = [this] { return ranges_.size() + leaving_.size() >= exchange_.settings().blocks; };
+  for (std::uint64_t i = 0; i < most_victims(0) && error == std::errc::no_space_on_device && is_full(); ++i) {
     const auto next = victim(nullptr);
     if (!next) {
       break;

@@ -73,8 +73,8 @@ class HeldBlocks {
   HeldBlocks(Exchange& exchange, std::uint32_t region, HolderMemory memory, HolderEvents events,
              const std::vector<TenantLimit>& tenants);
 
-  /// The number of a tenant. Nothing: there are too many.
-  std::optional<std::uint32_t> tenant(std::string_view name);
+  /// The number of a tenant. Those that come when there are kMostTenants are the one without a name.
+  std::uint32_t tenant(std::string_view name);
   [[nodiscard]] std::uint64_t most_bytes() const { return most_bytes_; }
   [[nodiscard]] int events() const { return events_.file(); }
 

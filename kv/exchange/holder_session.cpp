@@ -102,17 +102,13 @@ bool HolderSession::attach(const HolderAttach& request) {
     return refuse(-EINVAL,
                   fmt::format("a tenant's name has up to {} letters, digits, '.', '_' or '-'", kMostNameBytes));
   }
-  const auto tenant = blocks_.tenant(name);
-  if (!tenant) {
-    return refuse(-EUSERS, fmt::format("the holder has {} tenants already", kMostTenants));
-  }
   auto file = base::create_memfd("shmem-exchange-staging", kStagingBytes);
   auto mapped = file ? base::Mapping::read_only(file->get(), kStagingBytes) : Result<base::Mapping>(file.error());
   // Its memory is the holder's, whose control group pays for it, and not the engine's.
   if (!mapped || ::fallocate(file->get(), 0, 0, kStagingBytes) != 0) {
     return refuse(-ENOMEM, "the holder has no memory, or no file descriptors, for a further engine");
   }
-  tenant_ = *tenant;
+  tenant_ = blocks_.tenant(name);
   HolderAttached answer{.head = holder_head(HolderKind::kAttached, request.head.number)};
   answer.member = holder_;
   answer.staging_bytes = kStagingBytes;

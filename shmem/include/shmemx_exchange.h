@@ -292,7 +292,7 @@ typedef struct shmemx_exchange_tenant_t {
 typedef struct shmemx_exchange_holding_t {
   uint64_t bytes; /* of memory for blocks, at least 1 MiB. It is taken as blocks need it */
   const shmemx_exchange_tenant_t* tenants;
-  size_t tenant_count; /* up to 255; other tenants may have all */
+  size_t tenant_count; /* up to 255; other tenants may have all, and those after the 256th count as "" */
   uint64_t reserved[4];
 } shmemx_exchange_holding_t;
 
@@ -336,8 +336,8 @@ typedef struct shmemx_exchange_put_t {
  *
  * If the holder has not answered all, returns the error instead, which is the status of those that were not answered
  * (and may be stored): -ENOTCONN there is no holder here; -ETIMEDOUT it does not answer, or did not a moment ago;
- * -EOWNERDEAD it has ended; -EPROTONOSUPPORT it has another version of libshmem; -EUSERS it has too many tenants;
- * -EPROTO; -ENOMEM it has no memory, or no descriptors, for a further engine.
+ * -EOWNERDEAD it has ended; -EPROTONOSUPPORT it has another version of libshmem; -EPROTO; -ENOMEM it has no memory, or
+ * no descriptors, for a further engine.
  */
 SHMEM_API int shmemx_exchange_put(shmemx_exchange_t* exchange, shmemx_exchange_put_t* puts,
                                   size_t count) SHMEM_NOEXCEPT;

@@ -212,6 +212,24 @@ TEST(ExchangeHolder, LimitsTenants) {
   EXPECT_TRUE(small.has("large 7"));
 }
 
+TEST(ExchangeHolder, HasAsManyTenantsAsThereCanBe) {
+  const std::string name = exchange_name(316);
+  const Holder holder(name, {.tenants = {{"", kMiB}}});
+  Engine engine(name);
+  constexpr std::size_t kBlock = 256 * 1024;
+  for (int i = 0; i < 300; ++i) {
+    const std::string tenant = "tenant-" + std::to_string(i);
+    ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), tenant.c_str(), kPatient), 0);
+    ASSERT_EQ(engine.put(tenant, block_of('a', kBlock)), 0) << i;
+  }
+  // The last ones share the limit of those without a name.
+  int held = 0;
+  for (int i = 255; i < 300; ++i) {
+    held += engine.has("tenant-" + std::to_string(i)) ? 1 : 0;
+  }
+  EXPECT_EQ(held, 4);
+}
+
 TEST(ExchangeHolder, KeepsPinnedBlocks) {
   const std::string name = exchange_name(307);
   const Holder holder(name);
