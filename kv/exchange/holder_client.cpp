@@ -213,9 +213,11 @@ Result<void> HolderClient::settle(const HolderBuffer& answer, std::int32_t* stat
   }
   for (std::size_t i = 0; i < half->places.size(); ++i) {
     const std::int32_t status = told->statuses[i];
-    // A failure of an earlier part of a block is what counts.
-    std::int32_t& mine = statuses[half->places[i]];
-    mine = mine == 0 || mine == -EINPROGRESS ? std::clamp(status, -4095, 0) : mine;
+    // A failure of an earlier part of a block is what counts; the success of one is not that of the block.
+    std::int32_t& mine = statuses[half->places[i].put];
+    if (mine == -EINPROGRESS && (status != 0 || half->places[i].ends)) {
+      mine = std::clamp(status, -4095, 0);
+    }
   }
   *half = {};
   return {};
@@ -355,7 +357,7 @@ class HolderClient::Putting {
           return first;
         }
       }
-      if (statuses_[i] != 0 && statuses_[i] != -EINPROGRESS) {
+      if (statuses_[i] != -EINPROGRESS) {
         return {};
       }
     }
@@ -374,7 +376,7 @@ class HolderClient::Putting {
     std::memcpy(client_.staging_.data() + item.offset, static_cast<const std::byte*>(puts_[i].source) + at, bytes);
     used_ += bytes;
     request_.items[count_++] = item;
-    half().places.push_back(i);
+    half().places.push_back({i, at + bytes == item.bytes});
     return {};
   }
 
@@ -419,7 +421,7 @@ Result<void> HolderClient::put(std::span<shmemx_exchange_put_t> puts) {
   for (Half& half : halves_) {
     half.places.clear();  // they are of this call
   }
-  putting.tell(done ? 0 : -static_cast<std::int32_t>(done.error().code));
+  putting.tell(done ? -EPROTO : -static_cast<std::int32_t>(done.error().code));
   return done;
 }
 

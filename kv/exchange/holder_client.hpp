@@ -49,11 +49,17 @@ class HolderClient {
   using Clock = std::chrono::steady_clock;
   class Putting;
 
+  /// Of a block, or a part of one, among those of a call.
+  struct Place {
+    std::size_t put = 0;
+    bool ends = true;  // it is the last part
+  };
+
   /// A half of the staging memory, and the request that the holder has not answered yet.
   struct Half {
-    std::uint64_t request = 0;          // 0: none
-    std::size_t count = 0;              // of its items
-    std::vector<std::size_t> places{};  // of those among the statuses; none: the caller has gone
+    std::uint64_t request = 0;    // 0: none
+    std::size_t count = 0;        // of its items
+    std::vector<Place> places{};  // of those among the statuses; none: the caller has gone
   };
 
   // REQUIRES: mutex_.
