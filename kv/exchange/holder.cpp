@@ -23,6 +23,8 @@ constexpr std::size_t kMostSessions = kMostMembers + 16;
 constexpr int kMostAcceptedAtOnce = 64;
 /// Between looks at what readers, or engines that are late, keep from being used.
 constexpr std::chrono::milliseconds kBetweenLooks{20};
+/// Between looks at whether it is the turn of an engine that has had more than its part.
+constexpr std::chrono::milliseconds kBetweenTurns{1};
 /// Between looks at which blocks readers use, while engines put any.
 constexpr std::chrono::milliseconds kBetweenNotes{100};
 /// After a failure: no descriptors left, no memory.
@@ -134,11 +136,18 @@ void Holder::turn() {
   std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
                               {.fd = pause_ ? -1 : socket_.fd(), .events = POLLIN, .revents = 0}};
   bool soon = blocks_->has_leaving();
+  bool waits = false;  // an engine, for its turn
+  const auto begin = std::chrono::steady_clock::now();
   for (const auto& session : sessions_) {
-    waiting.push_back({.fd = session->fd(), .events = POLLIN, .revents = 0});
+    const bool has_turn = session->next_turn() <= begin;
+    waiting.push_back({.fd = has_turn ? session->fd() : -1, .events = POLLIN, .revents = 0});
     soon = soon || session->is_writing();
+    waits = waits || !has_turn;
   }
-  const auto limit = soon ? kBetweenLooks : pause_ ? kPauseOfHolder : std::chrono::milliseconds{-1};
+  const auto limit = waits    ? kBetweenTurns
+                     : soon   ? kBetweenLooks
+                     : pause_ ? kPauseOfHolder
+                              : std::chrono::milliseconds{-1};
   if (::poll(waiting.data(), waiting.size(), static_cast<int>(limit.count())) < 0) {
     std::this_thread::sleep_for(kPauseOfHolder);
     return;
@@ -152,7 +161,7 @@ void Holder::turn() {
   constexpr std::size_t kFirst = 2;
   for (std::size_t i = sessions_.size(); i-- > 0;) {
     sessions_[i]->end_late_writing();
-    if (waiting[kFirst + i].revents != 0 && !sessions_[i]->serve(picture_.stats)) {
+    if (waiting[kFirst + i].revents != 0 && !sessions_[i]->serve_in_turn(picture_.stats, sessions_.size())) {
       end(std::move(sessions_[i]));
       sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
     }

@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t kStagingBytes = std::size_t{2} << 20;
 /// The longest time between two parts of a block.
 constexpr std::chrono::seconds kLongestPause{1};
+/// What counts: most messages take less.
+constexpr std::chrono::milliseconds kLongTurn{2};
 constexpr auto kLeaseIsOver = static_cast<std::errc>(ESTALE);
 
 std::optional<Key> key_of(const HolderItem& item) {
@@ -70,7 +72,7 @@ bool HolderSession::serve(const shmemx_exchange_holder_stats_t& stats) try {
     case HolderKind::kUnpin: {
       const auto* const request =
           head->count <= kMostItems ? buffer_.as<HolderItems>(bytes_of_items(head->count)) : nullptr;
-      return request != nullptr && answer_items(*request);
+      return request != nullptr && (head->kind != HolderKind::kPut || is_modest(*request)) && answer_items(*request);
     }
     case HolderKind::kClear:
       answer.count = blocks_.clear(tenant_) ? 1 : 0;
@@ -84,6 +86,17 @@ bool HolderSession::serve(const shmemx_exchange_holder_stats_t& stats) try {
   }
 } catch (const std::bad_alloc&) {
   return false;  // the engine connects again
+}
+
+bool HolderSession::serve_in_turn(const shmemx_exchange_holder_stats_t& stats, std::size_t engines) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (begin < next_turn_) {
+    return true;
+  }
+  const bool goes_on = serve(stats);
+  const auto end = std::chrono::steady_clock::now();
+  next_turn_ = end - begin > kLongTurn ? end + static_cast<int>(engines) * (end - begin) : next_turn_;
+  return goes_on;
 }
 
 // ---- Attaching ----
@@ -120,6 +133,18 @@ bool HolderSession::attach(const HolderAttach& request) {
 }
 
 // ---- Blocks ----
+
+/// What an engine asks for at once takes a moment: as many bytes as it has staging memory, room for one large block.
+bool HolderSession::is_modest(const HolderItems& request) const {
+  std::uint64_t bytes = 0;
+  bool has_parts = false;
+  for (std::uint32_t i = 0; i < request.head.count; ++i) {
+    const HolderItem& item = request.items[i];
+    has_parts = has_parts || item.part != item.bytes;
+    bytes += item.part <= staging_.size() ? item.part : 0;  // else nothing is copied
+  }
+  return bytes <= staging_.size() && (!has_parts || request.head.count == 1);
+}
 
 bool HolderSession::answer_items(const HolderItems& request) {
   HolderStatuses answer{.head = holder_head(HolderKind::kStatuses, request.head.number, request.head.count)};

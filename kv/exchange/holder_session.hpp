@@ -35,6 +35,11 @@ class HolderSession {
 
   /// Takes a message, and answers it. False: the connection is over. `stats`: what to answer kAskStats with.
   bool serve(const shmemx_exchange_holder_stats_t& stats);
+  /// The same, unless it is another one's turn: what a message costs, such as room for a large block, counts, so that
+  /// no engine has more than its part of the holder's time. `engines`: that share it.
+  bool serve_in_turn(const shmemx_exchange_holder_stats_t& stats, std::size_t engines);
+  /// It is not its turn before.
+  [[nodiscard]] std::chrono::steady_clock::time_point next_turn() const { return next_turn_; }
 
  private:
   struct Open {
@@ -45,6 +50,7 @@ class HolderSession {
 
   bool attach(const HolderAttach& request);
   bool refuse(int code, const std::string& text);
+  [[nodiscard]] bool is_modest(const HolderItems& request) const;
   bool answer_items(const HolderItems& request);
   std::errc put(const HolderItem& item);
   std::errc put_whole(const HolderItem& item, const Key& key);
@@ -60,6 +66,7 @@ class HolderSession {
   base::Mapping staging_;
   std::uint32_t tenant_ = 0;
   std::unique_ptr<Open> writing_;
+  std::chrono::steady_clock::time_point next_turn_{};
   HolderBuffer buffer_;
 };
 
