@@ -5,6 +5,7 @@
 #include "python/core/dlpack.hpp"
 #include "python/core/exchange.hpp"
 #include "python/core/held_store.hpp"
+#include "python/core/holder_events.hpp"
 #include "python/core/store.hpp"
 
 PYBIND11_MODULE(_exchange_core, module) {
@@ -14,5 +15,6 @@ PYBIND11_MODULE(_exchange_core, module) {
   shmem_kv::bind_exchange(module);
   shmem_kv::bind_store(module);
   shmem_kv::bind_held_store(module);
+  shmem_kv::bind_holder_events(module);
   shmem_kv::bind_load_plan(module);
 }
