@@ -4,12 +4,12 @@
 =========================  ================================================================
 ``adapters.vllm``          ``ShmemTier``: a secondary tier of vLLM's offloading connector
 ``adapters.sglang``        ``ShmemHiCache``: a storage backend of SGLang's HiCache
-``adapters.lmcache``       ``ShmemConnector``: a native plug-in of LMCache's multi-process mode
+``adapters.lmcache``       ``ShmemL2Adapter``: a plug-in of LMCache's multi-process mode
 =========================  ================================================================
 
 The engine loads them by name; docs/kv_adapters.md has the lines of configuration. Each process of an engine is a member
-of the exchange. It holds copies of the blocks that the engine gives it in a :class:`shmem_kv.Store`, and reads those that
-the other members hold.
+of the exchange. It gives copies of the engine's blocks to the holder of the exchange, or keeps them in a store of its own
+(:class:`shmem_kv.Store`), and reads those of the holder and the other members.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 # A directory entry for each 16 KiB of a store, of which each takes less than 300 bytes.
 _BYTES_OF_BLOCK = 16384
 _MOST_BLOCKS = 1 << 24
+# How long a thread of an adapter waits for a holder, seconds. It is 0.1 if nobody says it; these threads have more time.
+HOLDER_SECONDS = 1.0
 # Arguments of Exchange.connect(), without the secret: other users see command lines.
 _NETWORK_OPTIONS = ("listen", "members", "answer_time")
 
@@ -34,21 +36,32 @@ def bytes_of(what: str, size: int | str) -> int:
 def open_store(exchange: str, store_bytes: int | str, options: dict[str, Any]) -> Store:
     """Joins an exchange, also with members on other nodes if ``options`` say so, and makes the store of an adapter.
 
-    ``options``: those of :class:`Exchange`; ``listen``, ``members`` and ``answer_time`` of :meth:`Exchange.connect`."""
+    ``options``: ``holder``, the name of an exchange whose holder has the blocks, and ``tenant``, of :class:`Store`; those of
+    :class:`Exchange`; ``listen``, ``members`` and ``answer_time`` of :meth:`Exchange.connect`."""
+    holder = options.pop("holder", None)
+    tenant = options.pop("tenant", "")
+    if holder is not None and exchange not in ("", holder):
+        raise ValueError(f'"exchange" is {exchange!r} and "holder" is {holder!r}: a holder is that of its exchange, name one')
+    exchange = exchange or holder or ""
     if not exchange or not isinstance(exchange, str):
-        raise ValueError('"exchange" is missing: the name of the exchange that the engines share')
+        raise ValueError('"exchange" is missing: the name of the exchange that the engines share; or "holder"')
+    if tenant and holder is None:
+        raise ValueError('"tenant" is of a holder, and there is no "holder"')
     nbytes = bytes_of("store_bytes", store_bytes)
     network = {name: options.pop(name) for name in _NETWORK_OPTIONS if name in options}
-    options.setdefault("blocks", min(max(nbytes // _BYTES_OF_BLOCK, 65536), _MOST_BLOCKS))
+    options.setdefault("blocks", 1 if holder else min(max(nbytes // _BYTES_OF_BLOCK, 65536), _MOST_BLOCKS))
     member = _join(exchange, options)
     try:
-        store = Store(member, nbytes)
+        if holder:
+            store = Store(member, holder=holder, tenant=tenant, answer_time=HOLDER_SECONDS)
+        else:
+            store = Store(member, nbytes)
         if network:
             _connect(member, **network)
     except BaseException:
         member.close()
         raise
-    logger.info("%s: joined, with room for %d bytes", member, nbytes)
+    logger.info("%s: joined, %s", member, "for its holder" if holder else f"with room for {nbytes} bytes")
     return store
 
 

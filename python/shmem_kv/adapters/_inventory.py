@@ -42,9 +42,9 @@ class Inventory:
                 if name in self._keys:
                     self._keys.move_to_end(name)
 
-    def take(self) -> tuple[list[bytes], list[bytes]]:
-        """The engine's keys of blocks stored, and then of blocks removed, since the last call. One that was removed and
-        stored again meanwhile is in neither."""
+    def take(self) -> list[tuple[bool, list[bytes]]]:
+        """Since the last call: whether blocks were removed or stored, and the engine's keys of them. A block that was
+        removed and stored again meanwhile is in none."""
         with self._lock:
             stored, self._new = self._new, []
             removed: list[bytes] = []
@@ -58,4 +58,4 @@ class Inventory:
                 else:
                     del self._keys[name]
                     removed.append(key)
-            return stored, removed
+            return [(gone, keys) for gone, keys in ((False, stored), (True, removed)) if keys]

@@ -4,25 +4,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
-from .._store import Store
+from .._store import Store, StoreStats
 from ._copies import CopyQueue
+from ._holder import HolderWatch
 from ._inventory import Inventory
 
 _PREFIX = "vllm:kv_offload_shmem_"
 _COUNTERS = {
     "stored_chunks": "Chunks that were stored.",
-    "evicted_chunks": "Chunks that were evicted.",
+    "evicted_chunks": "Chunks that were evicted, by a holder also those of other engines.",
     "own_hit_chunks": "Chunks that were loaded from the store of this engine.",
-    "shared_hit_chunks": "Chunks that were loaded from other members of the exchange.",
+    "shared_hit_chunks": "Chunks that were loaded from the holder or other members of the exchange.",
     "missed_chunks": "Chunks that could not be loaded.",
     "dropped_stores": "Store jobs that were dropped because storing was slow.",
 }
 _GAUGES = {
-    "chunks": "Chunks in the store.",
-    "bytes": "Bytes of the chunks in the store.",
-    "capacity_bytes": "Bytes that the store has room for.",
+    "chunks": "Chunks in the store or holder.",
+    "bytes": "Bytes of the chunks in the store or holder.",
+    "capacity_bytes": "Bytes that the store or holder has room for.",
     "oldest_store_seconds": "Age of the oldest store job that has not ended.",
     "members": "Other members of the exchange.",
 }
@@ -45,20 +47,27 @@ def publishes_events(spec: Any) -> bool:
 class Reports:
     """Of one tier. Called by vLLM, never two calls at a time."""
 
-    def __init__(self, tier_type: str, store: Store, copies: CopyQueue, inventory: Inventory | None) -> None:
+    def __init__(
+        self,
+        tier_type: str,
+        store: Store,
+        read_stats: Callable[[], StoreStats],
+        copies: CopyQueue,
+        inventory: Inventory | HolderWatch | None,
+    ) -> None:
         self._tier_type = tier_type
         self._store = store
+        self._read_stats = read_stats
         self._copies = copies
         self._inventory = inventory
-        self._reported: dict[str, float] = {name: 0 for name in _COUNTERS}
+        self._reported = self._values()[0]
         self._gauges: dict[str, float] = {}
 
     def events(self) -> list[Any]:
-        """Events since the last call: chunks that were stored, then chunks that were removed."""
+        """Events since the last call, of chunks that were stored and removed."""
         if self._inventory is None:
             return []
-        stored, removed = self._inventory.take()
-        return [self._event(keys, gone) for keys, gone in ((stored, False), (removed, True)) if keys]
+        return [self._event(keys, removed) for removed, keys in self._inventory.take()]
 
     def stats(self) -> Any:
         """What has changed since the last call; None: nothing."""
@@ -67,8 +76,9 @@ class Reports:
         stats = OffloadingConnectorStats()
         totals, gauges = self._values()
         for name, total in totals.items():
-            if total != self._reported[name]:
-                stats.increase_counter(_PREFIX + name, total - self._reported[name])
+            reported = self._reported[name]
+            if total != reported:  # less: of a holder that was started again
+                stats.increase_counter(_PREFIX + name, total - reported if total > reported else total)
         for name, value in gauges.items():
             if value != self._gauges.get(name):
                 stats.set_gauge(_PREFIX + name, value)
@@ -76,7 +86,7 @@ class Reports:
         return None if stats.is_empty() else stats
 
     def _values(self) -> tuple[dict[str, float], dict[str, float]]:
-        store = self._store.stats()
+        store = self._read_stats()
         totals: dict[str, float] = {
             "stored_chunks": store.stored,
             "evicted_chunks": store.evicted,

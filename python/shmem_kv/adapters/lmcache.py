@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .._store import layout_of
 from ._common import logger, name_of, open_store
 from ._copies import CopyQueue
+from ._holder import HolderWatch
 
 try:
     from lmcache.v1.distributed.l2_adapters.native_connector_l2_adapter import NativeConnectorL2Adapter
@@ -36,9 +37,9 @@ Completion = tuple[int, bool, str, "list[bool] | None"]
 class ShmemConnector:
     """Stores objects in this process, and reads those of all members of the exchange. Any thread may call it.
 
-    ``exchange``: its name. ``store_bytes``: the memory of the store. ``namespace``: what LMCache's keys do not say, and
-    servers that share objects must agree about, such as the type of the numbers and the seed of the hashes. ``threads``:
-    those that copy. ``store_wait``: how many seconds a store may wait before it is dropped, 0 for no limit. Other
+    ``exchange``: its name. ``store_bytes``: the memory of the store. Instead of both, ``holder``: the exchange whose holder
+    has the objects, and ``tenant``. ``namespace``: what LMCache's keys do not say, and servers that share objects must agree
+    about, such as the type of the numbers and the seed of the hashes. ``threads``: those that copy. ``store_wait``: how many seconds a store may wait before it is dropped, 0 for no limit. Other
     parameters are the options of :class:`shmem_kv.Exchange`, and for members on other nodes ``listen``, ``members`` and
     ``answer_time`` of :meth:`shmem_kv.Exchange.connect`.
     """
@@ -54,7 +55,9 @@ class ShmemConnector:
     ) -> None:
         self._layout = layout_of(engine="lmcache", namespace=namespace)
         self._copies = CopyQueue(threads, f"shmem-lmcache-{exchange}", store_wait)
+        held = options.get("holder") is not None
         self._store = open_store(exchange, store_bytes, options)
+        self._watch = HolderWatch(self._store, self._layout, with_events=False) if held else None
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._lock = threading.Lock()  # for all below
         self._next = 0
@@ -105,9 +108,10 @@ class ShmemConnector:
             return completions
 
     def statistics(self) -> dict[str, float]:
-        """The contents of the store, what it has done, and what waits."""
+        """The contents of the store, what it has done, and what waits. Those of a holder are up to a second old."""
+        store = self._store.stats() if self._watch is None else self._watch.stats()
         waiting = {"oldest_store_seconds": round(self._copies.oldest(), 1), "dropped_stores": self._copies.dropped}
-        return self._store.stats()._asdict() | waiting
+        return store._asdict() | waiting
 
     def close(self) -> None:
         """Ends what was submitted, leaves the exchange and closes the descriptor. May be called again."""
@@ -117,6 +121,8 @@ class ShmemConnector:
                 return
             self._closed = True
             os.close(self._event)
+        if self._watch is not None:
+            self._watch.close()
         self._store.exchange.close()
 
     def _names(self, keys: Sequence[str]) -> list[bytes]:

@@ -44,12 +44,14 @@ _OPTIONS = {
     "answer_time",
     "blocks",
     "directory",
+    "holder",
     "join_time",
     "lease_time",
     "leases",
     "listen",
     "members",
     "metrics",
+    "tenant",
     "transfers",
 }
 _MOST_SAMPLES = 4096
@@ -136,8 +138,8 @@ class _Samples:
 class ShmemHiCache(HiCacheStorage):
     """Stores pages in this process, and reads those of all members of the exchange.
 
-    Keys of ``extra_config``: ``exchange``, its name; ``store_bytes``, the memory of this rank's store; ``namespace``,
-    further words of what engines must agree about; the options of :class:`shmem_kv.Exchange`; and for members on other
+    Keys of ``extra_config``: ``exchange``, its name; ``store_bytes``, the memory of this rank's store; or instead of both
+    ``holder``, the exchange whose holder has the pages, and ``tenant``; ``namespace``, further words of what engines must agree about; the options of :class:`shmem_kv.Exchange`; and for members on other
     nodes ``listen``, ``members`` and ``answer_time`` of :meth:`shmem_kv.Exchange.connect`.
     """
 

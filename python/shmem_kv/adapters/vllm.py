@@ -25,6 +25,7 @@ from .. import _exchange_core
 from .._store import layout_of
 from ._common import logger, name_of, open_store
 from ._copies import CopyQueue
+from ._holder import HolderWatch
 from ._inventory import Inventory
 from ._vllm_reports import Reports, metric_definitions, publishes_events
 
@@ -49,6 +50,7 @@ _NOT_OF_THE_LAYOUT = {
     "num_gpu_blocks",
     "rank",
 }
+_MOST_KEY_BYTES = 128  # of an exchange
 _MOST_REFUSED = 4096
 _MOST_ASKED = 65536
 _ANSWER_SECONDS = 5  # vLLM asks for the chunks of a prefix again until it knows all
@@ -57,10 +59,11 @@ _ANSWER_SECONDS = 5  # vLLM asks for the chunks of a prefix again until it knows
 class ShmemTier(SecondaryTierManager):
     """Stores chunks in this process, and loads those of all members of the exchange.
 
-    ``exchange``: its name. ``store_bytes``: the memory of this tier, such as ``"8G"``. ``namespace``: engines share
-    blocks only if it is equal; further words of what they must agree about. ``threads``: those that copy. ``store_wait``:
-    how many seconds a store may wait before it is dropped, 0 for no limit. ``enable_kv_events``: whether this tier's blocks
-    are in the events of an engine that publishes them. Other options are those of :class:`shmem_kv.Exchange`, and for
+    ``exchange``: its name. ``store_bytes``: the memory of this tier, such as ``"8G"``. Instead of both, ``holder``: the
+    exchange whose holder has the blocks, and ``tenant``. ``namespace``: engines share blocks only if it is equal; further
+    words of what they must agree about. ``threads``: those that copy. ``store_wait``: how many seconds a store may wait
+    before it is dropped, 0 for no limit. ``enable_kv_events``: whether this tier's blocks are in the events of an engine
+    that publishes them. Other options are those of :class:`shmem_kv.Exchange`, and for
     members on other nodes ``listen``, ``members`` and ``answer_time`` of :meth:`shmem_kv.Exchange.connect`.
     """
 
@@ -86,11 +89,14 @@ class ShmemTier(SecondaryTierManager):
         self._rows: NDArray | None = _rows_of(primary_kv_view)
         self._layout = _layout_of_spec(offloading_spec, self._rows.shape[1], namespace)
         self._asks = "listen" in options or "members" in options  # members on other nodes, which answer later
+        self._held = options.get("holder") is not None
         self._copies = CopyQueue(threads, f"shmem-tier-{exchange}", store_wait)
         self._store = open_store(exchange, store_bytes, options)
         with_events = enable_kv_events and publishes_events(offloading_spec)
-        self._inventory = Inventory(self._store, self._layout) if with_events else None
-        self._reports = Reports(tier_type, self._store, self._copies, self._inventory)
+        self._watch = HolderWatch(self._store, self._layout, with_events) if self._held else None
+        self._inventory = (self._watch or Inventory(self._store, self._layout)) if with_events else None
+        read_stats = self._store.stats if self._watch is None else self._watch.stats
+        self._reports = Reports(tier_type, self._store, read_stats, self._copies, self._inventory)
         self._asking = ThreadPoolExecutor(1, f"shmem-tier-asking-{exchange}")  # its thread starts when it is needed
         self._lock = threading.Lock()  # for all below
         self._finished: deque[Any] = deque()
@@ -105,10 +111,10 @@ class ShmemTier(SecondaryTierManager):
     def lookup(self, key: bytes, req_context: Any) -> Any:
         """Answers from memory: that of the store, and the directories of the other members. If there may be members on
         other nodes, a thread asks them, and the answer is there later."""
-        name = name_of(key)
+        name = _name_of_chunk(key)
         if self._store.storing(name):  # asked first: afterwards it is held
             return LookupResult.RETRY
-        if self._store.holds(name, self._layout):
+        if not self._held and self._store.holds(name, self._layout):
             self._note_used([name])
             return LookupResult.HIT
         there = self._answer(name) if self._asks else self._there([name])[0]
@@ -153,12 +159,13 @@ class ShmemTier(SecondaryTierManager):
 
     def touch(self, keys: Collection[bytes], req_context: Any) -> None:
         """Marks chunks as used."""
-        names = [name_of(key) for key in keys]
-        self._store.touch(names)
+        names = [_name_of_chunk(key) for key in keys]
+        if not (self._held and self._asks):  # then it would ask other nodes; reads count as use anyway
+            self._store.touch(names)
         self._note_used(names)
 
     def take_events(self) -> Iterable[Any]:
-        """Which chunks were stored in this process, and removed, since the last call."""
+        """Which chunks this engine has stored, and which of them were removed, since the last call."""
         return self._reports.events()
 
     @classmethod
@@ -174,6 +181,8 @@ class ShmemTier(SecondaryTierManager):
         """Ends the jobs and leaves the exchange. Results of jobs can still be read."""
         self._copies.shutdown()
         self._asking.shutdown()
+        if self._watch is not None:
+            self._watch.close()
         self._rows = None  # vLLM frees the pool
         self._store.exchange.close()
 
@@ -255,7 +264,7 @@ class ShmemTier(SecondaryTierManager):
             self._finished.append(JobResult(job.job_id, False))
 
     def _save(self, keys: list[bytes], job: Any) -> NDArray[np.bool_]:
-        names = [name_of(key) for key in keys]
+        names = [_name_of_chunk(key) for key in keys]
         stored = self._store.put(names, self._slots(job), self._layout) == 0
         if self._inventory is not None:
             there = np.flatnonzero(stored)
@@ -267,7 +276,7 @@ class ShmemTier(SecondaryTierManager):
             self._inventory.note_used(names)
 
     def _load(self, keys: list[bytes], job: Any) -> NDArray[np.bool_]:
-        names = [name_of(key) for key in keys]
+        names = [_name_of_chunk(key) for key in keys]
         statuses = self._store.get(names, self._slots(job), self._layout)
         self._note_used(names)
         with self._lock:
@@ -295,6 +304,11 @@ class ShmemTier(SecondaryTierManager):
             raise ValueError(f"the slots {chunks} are not in the pool, or are not as many as the keys")
         addresses = np.uint64(rows.ctypes.data) + chunks.astype(np.uint64) * np.uint64(rows.strides[0])
         return _exchange_core.Buffers.of_ranges(addresses, np.full(len(chunks), rows.shape[1], np.uint64))
+
+
+def _name_of_chunk(key: bytes) -> bytes:
+    """vLLM's key, so that readers of an exchange's or a holder's lists know it."""
+    return key if len(key) <= _MOST_KEY_BYTES else name_of(key)
 
 
 def _rows_of(view: memoryview) -> NDArray:

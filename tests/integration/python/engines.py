@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines with our adapters in replicas of their interfaces, for tests; as a program, one in a process of its own:
-engines.py KIND own|read EXCHANGE.
+engines.py KIND own|read|leave EXCHANGE.
 
 Chunks have numbers up to 2 * COUNT, and all bytes of a chunk are its number plus one. A store has room for COUNT chunks.
+With TESTS_WITH_HOLDER=1 the engine has none, but the holder of the exchange, and a tenant for its kind.
 own: stores chunks, evicts them and stores them again, until it is killed. read: loads all chunks again and again, and
-ends if one has wrong bytes. Each ends with its standard input, and prints "ready" once it has begun."""
+ends if one has wrong bytes. leave: stores chunks once, and ends without closing anything. Each ends with its standard
+input, and prints "ready" once it has begun."""
 
 import ctypes
 import os
@@ -12,12 +14,13 @@ import pathlib
 import sys
 import threading
 import time
+import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
 COUNT = 16
 ALL = range(2 * COUNT)
-SIZE = 6 * 4096  # K and V of whole pages of memory, as the store has them
+SIZE = 16 * 4096  # K and V of whole pages of memory, as the store has them
 
 
 class Vllm:
@@ -27,7 +30,8 @@ class Vllm:
 
         tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": exchange}
         tier |= {"store_bytes": COUNT * SIZE, "namespace": "a test", **options}
-        self._engine = TieringOffloadingManager(None, tier, len(ALL), SIZE)
+        config = types.SimpleNamespace(enable_kv_cache_events=True)
+        self._engine = TieringOffloadingManager(config, tier, len(ALL), SIZE)
         self._keys = [make_offload_key(number.to_bytes(32, "little"), 0) for number in ALL]
         self._results = LookupResult
 
@@ -64,7 +68,7 @@ class Sglang:
         from sglang.srt.mem_cache.memory_pool_host import HostKVCache
 
         torch.set_num_threads(1)  # its threads spin
-        self._pool = HostKVCache(len(ALL) * self.PAGE, self.PAGE, dtype=torch.uint8, layers=3, heads=2, dim=SIZE // 48)
+        self._pool = HostKVCache(len(ALL) * self.PAGE, self.PAGE, dtype=torch.uint8, layers=2, heads=2, dim=SIZE // 32)
         extra = {"backend_name": "shmem", "module_path": "shmem_kv.adapters.sglang", "class_name": "ShmemHiCache"}
         extra |= {"interface_v1": 1, "exchange": exchange, "store_bytes": COUNT * self._bytes_of_a_page(), **options}
         config = HiCacheStorageConfig(0, 1, 0, 1, 0, 1, False, False, True, "model", extra_config=extra)
@@ -154,10 +158,11 @@ def end_with_the_test():
 def main():
     kind, role, exchange = sys.argv[1:]
     threading.Thread(target=end_with_the_test, daemon=True).start()
-    engine = KINDS[kind](exchange)
+    holder = {"holder": exchange, "tenant": kind} if os.environ.get("TESTS_WITH_HOLDER") == "1" else {}
+    engine = KINDS[kind](exchange, **holder)
     ready = False
     while True:
-        if role == "own":
+        if role in ("own", "leave"):
             engine.store(range(COUNT))
             time.sleep(0.005)
         elif not all(is_right(i, content) for i, content in zip(ALL, engine.load(ALL))):
@@ -165,6 +170,8 @@ def main():
         if not ready:
             print("ready", flush=True)
             ready = True
+        if role == "leave":
+            return
         if role == "own":
             engine.clear()
 

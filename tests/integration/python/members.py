@@ -15,7 +15,10 @@ import shmem_kv
 
 _numbers = itertools.count()
 _PROGRAM = pathlib.Path(__file__).parent / "exchange_member.py"
+LEAST_HELD = 1 << 20  # bytes of a holder
 LIMIT = 60  # seconds, for what takes far less
+# Whether tests of adapters have a holder. If not, each engine has a store of its own.
+WITH_HOLDER = os.environ.get("TESTS_WITH_HOLDER") == "1"
 # Whether libshmem is built with UCX. A test that is started by hand takes it that it is.
 WITH_UCX = os.environ.get("TESTS_WITH_UCX") != "0"
 
@@ -23,6 +26,7 @@ WITH_UCX = os.environ.get("TESTS_WITH_UCX") != "0"
 class ExchangeTest(unittest.TestCase):
     def setUp(self):
         self.name = f"python-{os.getpid()}-{next(_numbers)}"
+        self.holder = self.holder_address = None
 
     def join(self, **options):
         exchange = shmem_kv.Exchange(self.name, **options)
@@ -38,6 +42,35 @@ class ExchangeTest(unittest.TestCase):
         self.addCleanup(end, process)
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process
+
+    def hold(self, nbytes, *options):
+        """A process that is the holder of the exchange."""
+        program = os.path.join(os.environ["GBA_BIN"], "kv_exchange")
+        command = [program, "hold", self.name, "--bytes", str(nbytes), *options]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(end, process)
+        line = process.stdout.readline()
+        self.assertIn("holding", line)
+        self.holder_address = line.rpartition(", at ")[2].strip()  # with --listen
+        return process
+
+    def store_options(self, nbytes):
+        """Options of an adapter: for a store of its own, or for the holder, which is there then."""
+        if not WITH_HOLDER:
+            return {"exchange": self.name, "store_bytes": nbytes}
+        if self.holder is None:
+            self.holder = self.hold(max(nbytes, LEAST_HELD))
+        return {"holder": self.name}
+
+    def hold_on_this_node(self, nbytes):
+        """Lets members of other nodes connect with the holder, if there is one. Returns the address to connect with, or
+        None: that of the engine."""
+        if not WITH_HOLDER:
+            return None
+        if not WITH_UCX:
+            self.skipTest("libshmem is built without UCX")
+        self.holder = self.hold(max(nbytes, LEAST_HELD), "--listen", "127.0.0.1:0")
+        return self.holder_address
 
     @contextlib.contextmanager
     def on_node(self, node):

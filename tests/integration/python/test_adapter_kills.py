@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that are killed while others read their chunks, and while they read those of others."""
+"""Engines that are killed while others read their chunks, and while they read those of others; with a holder, also the
+holder."""
 
 import os
 import pathlib
@@ -9,16 +10,22 @@ import threading
 import unittest
 
 import engines
-from engines import ALL, COUNT
-from members import ExchangeTest, kill
+from engines import ALL, COUNT, SIZE
+from members import WITH_HOLDER, ExchangeTest, kill
 
 PROGRAM = pathlib.Path(engines.__file__)
 KILLS = 60 if os.environ.get("GBA_SOAK") else 4
 
 
 class KilledEngines(ExchangeTest):
+    def setUp(self):
+        super().setUp()
+        if WITH_HOLDER:
+            self.holder = self.hold(COUNT * SIZE)
+
     def engine(self, kind):
-        engine = engines.KINDS[kind](self.name)
+        holder = {"holder": self.name, "tenant": kind} if WITH_HOLDER else {}
+        engine = engines.KINDS[kind](self.name, **holder)
         self.addCleanup(engine.close)
         return engine
 
@@ -27,7 +34,8 @@ class KilledEngines(ExchangeTest):
         return self.start(kind, role, PROGRAM, self.name)
 
     def check_owners(self, kind):
-        """Whatever is read is right. What a dead engine had is missed, and what its successor has is found."""
+        """Whatever is read is right. What a dead engine had is missed, unless the holder has it, and what its successor has
+        is found."""
         reader = self.engine(kind)
         loads = 0
         for _ in range(KILLS):
@@ -40,6 +48,12 @@ class KilledEngines(ExchangeTest):
                 self.assertTrue(all(engines.is_right(i, content) for i, content in enumerate(contents)))
                 loads += len(contents) - contents.count(None)
             kill(owner)
+            if WITH_HOLDER:
+                contents = reader.load(range(COUNT))
+                self.assertTrue(all(engines.is_right(i, content) for i, content in enumerate(contents)))
+                self.wait_for(lambda: reader.store(range(COUNT)))  # also what the dead one was storing
+                self.assertNotIn(None, reader.load(range(COUNT)))
+                reader.clear()
             self.wait_for(lambda: not any(reader.is_there(i) for i in range(COUNT)))
             self.assertEqual(reader.load(range(COUNT)), [None] * COUNT)
         self.assertGreater(loads, 0)
@@ -57,21 +71,43 @@ class KilledEngines(ExchangeTest):
             self.wait_for(lambda: owner.store(numbers))
             self.assertEqual([number for number in ALL if owner.is_there(number)], list(numbers))
 
+    def check_holder(self, kind):
+        """Engines outlive their holder: they find nothing, until there is another one."""
+        one, two = self.engine(kind), self.engine(kind)
+        for _ in range(KILLS):
+            self.wait_for(lambda: one.store(range(COUNT)))
+            self.assertNotIn(None, two.load(range(COUNT)))
+            timer = threading.Timer(random.uniform(0, 0.1), self.holder.kill)
+            timer.start()
+            while timer.is_alive():
+                one.store(range(COUNT, 2 * COUNT))
+                contents = two.load(ALL)
+                self.assertTrue(all(engines.is_right(i, content) for i, content in enumerate(contents)))
+                one.store(range(COUNT))
+            kill(self.holder)
+            self.assertFalse(one.store([0]))
+            self.wait_for(lambda: not any(two.is_there(i) for i in ALL))
+            self.assertEqual(two.load(range(COUNT)), [None] * COUNT)
+            self.holder = self.hold(COUNT * SIZE)
+
+    def check(self, kind):
+        self.check_owners(kind)
+        self.check_readers(kind)
+        if WITH_HOLDER:
+            self.check_holder(kind)
+
     def test_vllm(self):
-        self.check_owners("vllm")
-        self.check_readers("vllm")
+        self.check("vllm")
 
     def test_lmcache(self):
-        self.check_owners("lmcache")
-        self.check_readers("lmcache")
+        self.check("lmcache")
 
     def test_sglang(self):
         try:
             import torch  # noqa: F401
         except ImportError as error:
             self.skipTest(f"{error} (Debian: python3-torch)")
-        self.check_owners("sglang")
-        self.check_readers("sglang")
+        self.check("sglang")
 
 
 if __name__ == "__main__":

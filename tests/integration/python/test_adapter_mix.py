@@ -2,14 +2,16 @@
 """Engines of all kinds in one exchange at the same time: each shares blocks with those of its kind only."""
 
 import importlib.util
+import os
 import random
 import tempfile
 import threading
 import unittest
 
 import engines
-from engines import ALL, COUNT
-from members import ExchangeTest
+import shmem_kv
+from engines import ALL, COUNT, SIZE
+from members import WITH_HOLDER, ExchangeTest
 
 KINDS = [kind for kind in engines.KINDS if kind != "sglang" or importlib.util.find_spec("torch")]
 if len(KINDS) < len(engines.KINDS):
@@ -18,16 +20,23 @@ ROUNDS = 30
 
 
 class Mix(ExchangeTest):
-    OPTIONS: dict = {}
-
     def setUp(self):
         super().setUp()
+        if WITH_HOLDER:
+            self.hold(len(KINDS) * COUNT * SIZE)
+        self.opened = []
+        self.addCleanup(self.close_all)
         self.pairs = {kind: [self.engine(kind) for _ in range(2)] for kind in KINDS}
 
-    def engine(self, kind):
-        engine = engines.KINDS[kind](self.name, **self.OPTIONS)
-        self.addCleanup(engine.close)
+    def engine(self, kind, **options):
+        holder = {"holder": self.name, "tenant": kind} if WITH_HOLDER else {}
+        engine = engines.KINDS[kind](self.name, **holder, **options)
+        self.opened.append(engine)
         return engine
+
+    def close_all(self):
+        while self.opened:
+            self.opened.pop().close()
 
     def found_by(self, kind):
         return [number for number in range(COUNT) if self.pairs[kind][1].is_there(number)]
@@ -67,16 +76,31 @@ class Mix(ExchangeTest):
         self.assertEqual(wrong, [])
         self.assertEqual(set(loaded), set(KINDS))
 
+    @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
+    def test_chunks_outlive_their_engines(self):
+        for kind in KINDS:
+            self.assertTrue(self.pairs[kind][0].store(range(COUNT)))
+        self.close_all()
+        for kind in KINDS:
+            engine = self.engine(kind)
+            contents = engine.load(range(COUNT))
+            self.assertTrue(all(content is not None and engines.is_right(i, content) for i, content in enumerate(contents)))
+            self.assertTrue(engine.store(range(COUNT)))  # nothing is stored twice
+        self.assertEqual(shmem_kv.Store(holder=self.name).stats().evicted, 0)
+
     def test_the_place_where_they_meet(self):
         """Engines in a folder are not found by engines outside, and the other way round."""
-        with tempfile.TemporaryDirectory() as folder:
-            for kind in KINDS:
-                inside = [engines.KINDS[kind](self.name, **self.OPTIONS, directory=folder) for _ in range(2)]
-                self.assertTrue(inside[0].store([1]))
-                self.wait_for(lambda: inside[1].is_there(1))
-                self.assertFalse(self.pairs[kind][0].is_there(1))
-                for engine in inside:
-                    engine.close()
+        volume = tempfile.TemporaryDirectory()
+        self.addCleanup(volume.cleanup)
+        os.chmod(volume.name, 0o777)  # as an emptyDir is
+        folder = os.path.join(volume.name, "demo")
+        if WITH_HOLDER:
+            self.hold(COUNT * SIZE, "--directory", folder)
+        for kind in KINDS:
+            inside = [self.engine(kind, directory=folder) for _ in range(2)]
+            self.assertTrue(inside[0].store([1]))
+            self.wait_for(lambda: inside[1].is_there(1))
+            self.assertFalse(self.pairs[kind][0].is_there(1))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ except ImportError as error:
 torch.set_num_threads(1)  # its threads spin, and take the processors from those of the test
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
-from members import ExchangeTest
+from members import LEAST_HELD, WITH_HOLDER, ExchangeTest
 from shmem_kv.adapters.sglang import ShmemHiCache
 from sglang.srt.managers.cache_controller import HiCacheController, indices_of
 from sglang.srt.mem_cache.hicache_storage import (
@@ -51,9 +51,8 @@ class Backend(ExchangeTest):
             "module_path": "shmem_kv.adapters.sglang",
             "class_name": "ShmemHiCache",
             "interface_v1": v1,
-            "exchange": self.name,
-            "store_bytes": "4M",
             "prefetch_threshold": 1,  # SGLang's own
+            **self.store_options(4 << 20),
         } | extra
         return HiCacheStorageConfig(*tp, 0, 1, 0, 1, is_mla, measures, True, model, extra_config=extra)
 
@@ -68,9 +67,10 @@ class Backend(ExchangeTest):
 
     def test_pages_go_from_node_to_node(self):
         with self.on_node("kiwi"):
+            holder = self.hold_on_this_node(4 << 20)
             one = self.engine(listen="127.0.0.1:0")
         with self.on_node("lemon"):
-            address = one.backend._store.exchange.address
+            address = holder or one.backend._store.exchange.address
             two = self.engine(self.pool(seed=2), listen="127.0.0.1:0", members=address, answer_time=60)
         keys = one.keys_of(list(range(6 * PAGE)))
         self.assertEqual(two.prefetch_hits(keys), 0)
@@ -118,7 +118,9 @@ class Backend(ExchangeTest):
         self.assertEqual(two.backend.batch_get_v1(keys, indices_of(range(6), PAGE)), [True, True, False, True, True, False])
 
     def test_k_without_v_is_no_page(self):
-        small = self.engine(store_bytes=5 * 384, lease_time=60)  # two and a half pages: K and V of 384 bytes each
+        part = LEAST_HELD // 4  # a range: K or V of a page
+        pool = self.pool(layers=4, heads=4, dim=part // (4 * 4 * PAGE * 2))
+        small = self.engine(pool, **self.store_options(5 * part), lease_time=60)  # two and a half pages
         backend, pool = small.backend, small.pool
         keys = small.keys_of(list(range(3 * PAGE)))
         self.assertEqual(small.backup(keys[:1], indices_of([0], PAGE)), 1)
@@ -135,8 +137,11 @@ class Backend(ExchangeTest):
             self.assertEqual(small.backup([keys[i]], indices_of([i], PAGE)), 1)
         found = held.find(backend._pools["kv"].names(keys[:2], backend._suffix), lease=60)
         self.assertTrue(found.hits().all())
-        self.assertEqual(small.backup(keys[2:], indices_of([2], PAGE)), 0)
-        self.assertFalse(reader.find(backend._pools["kv"].names(keys[2:], backend._suffix)).hits().any())
+        stored = small.backup(keys[2:], indices_of([2], PAGE))
+        self.assertEqual(small.prefetch_hits(keys[2:]), 0)
+        if not WITH_HOLDER:  # which takes V, and evicts K for it
+            self.assertEqual(stored, 0)
+            self.assertFalse(reader.find(backend._pools["kv"].names(keys[2:], backend._suffix)).hits().any())
         held.release(found)
         self.assertEqual(pool.page_size, PAGE)
 
@@ -198,7 +203,9 @@ class Backend(ExchangeTest):
         self.assertEqual(two.prefetch(keys, indices_of(range(64), PAGE)), 64)
         self.assertEqual(bytes_of(two.pool, 63), bytes_of(one.pool, 63))
         one.detach()
-        self.wait_for(lambda: two.prefetch_hits(keys) == 0)
+        self.wait_for(lambda: two.prefetch_hits(keys) == (64 if WITH_HOLDER else 0))
+        two.backend.clear()  # with a holder all
+        self.assertEqual(two.prefetch_hits(keys), 0)
         one.attach(self.config())
         one.backup(keys[:1], indices_of([0], PAGE))
         self.wait_for(lambda: two.prefetch_hits(keys) == 1)
@@ -259,7 +266,7 @@ class Backend(ExchangeTest):
         transfers = [PoolTransfer(PoolName.SWA, host_indices=indices, keys=keys)]
         self.assertEqual(one.batch_set_v1(keys, indices), [True, True])
         self.assertEqual(one.batch_set_v2(transfers), {PoolName.SWA: [True, True]})
-        self.wait_for(lambda: len(two._store.exchange.members()) == 1)
+        self.wait_for(lambda: len(two._store.exchange.members()) == 1 + WITH_HOLDER)
         self.assertEqual(two.batch_exists_v2(keys + ["c"], transfers).kv_hit_pages, 2)
         self.assertEqual(two.batch_get_v1(keys, indices), [True, True])
         self.assertEqual(two.batch_get_v2(transfers), {PoolName.SWA: [True, True]})
@@ -305,7 +312,7 @@ class Backend(ExchangeTest):
             with self.assertRaisesRegex(ValueError, missing):
                 HiCacheController(self.pool(), config)
         with self.assertRaisesRegex(ValueError, '"exchange" is missing'):
-            self.engine(exchange="")
+            self.engine(exchange="", holder=None)
 
 
 if __name__ == "__main__":

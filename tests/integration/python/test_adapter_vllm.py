@@ -6,16 +6,21 @@ import errno
 import os
 import pathlib
 import random
+import signal
 import sys
+import time
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
+import engines
 import numpy as np
-import shmem_kv
-from members import LIMIT, ExchangeTest
-from shmem_kv.adapters._common import name_of
+from members import LIMIT, WITH_HOLDER, ExchangeTest, kill
+from shmem_kv import _exchange_core
+from shmem_kv.adapters import _common
+from shmem_kv.adapters.vllm import _name_of_chunk as name_of
 from slow_memory import SlowMemory
 from vllm.v1.kv_offload.base import LookupResult, make_offload_key
 from vllm.v1.kv_offload.config import (
@@ -27,9 +32,11 @@ from vllm.v1.kv_offload.config import (
 )
 from vllm.v1.kv_offload.tiering.manager import TieringOffloadingManager
 
-ROW = 3 * 4096
+ROW = 16 * 4096
 SLOTS = 32
 ROOM = 16  # chunks that a store has room for
+_common.HOLDER_SECONDS = LIMIT  # a slow machine would have copies fail
+TIER = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm"}
 METRIC = "vllm:kv_offload_shmem_"
 HIT, MISS, RETRY = LookupResult.HIT, LookupResult.MISS, LookupResult.RETRY
 # Two groups of different geometry: slots are sized for the larger one.
@@ -51,17 +58,19 @@ def key_of(number, group=0, length=32):
 
 class Tier(ExchangeTest):
     def engine(self, config=CONFIG, row=ROW, slots=SLOTS, old_jobs=False, **options):
-        tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": self.name, "store_bytes": ROOM * ROW}
-        engine = TieringOffloadingManager(config, tier | options, slots, row, old_jobs)
+        tier = TIER | self.store_options(ROOM * ROW) | options
+        engine = TieringOffloadingManager(config, tier, slots, row, old_jobs)
         engine.rows[:] = np.random.default_rng(1).integers(-128, 128, (slots, row), np.int8)
         self.addCleanup(engine.shutdown)
         return engine
 
     def test_chunks_go_from_node_to_node(self):
         with self.on_node("kiwi"):
+            address = self.hold_on_this_node(ROOM * ROW)
             one = self.engine(listen="127.0.0.1:0")
         with self.on_node("lemon"):
-            two = self.engine(listen="127.0.0.1:0", members=[one.tier._store.exchange.address], answer_time=60)
+            members = [address or one.tier._store.exchange.address]
+            two = self.engine(listen="127.0.0.1:0", members=members, answer_time=60)
         keys = [key_of(i, i % 2) for i in range(4)]
         self.assertTrue(one.run(one.store(keys[:3], [0, 1, 2])).success)
         # A lookup waits for nobody: the answer of another node is there later.
@@ -102,7 +111,7 @@ class Tier(ExchangeTest):
         one, two = self.engine(), self.engine()
         keys = [key_of(i) for i in range(3)]
         one.run(one.store(keys, [0, 1, 2]))
-        one.tier._store.discard(one_name(keys[1]))
+        one.tier._store.discard(name_of(keys[1]))
         result = two.run(two.load(keys, [3, 4, 5]))
         self.assertEqual((result.success, list(result.successful_keys)), (False, [keys[0], keys[2]]))
         self.assertEqual([two.lookup(key) for key in keys], [HIT, MISS, HIT])
@@ -118,7 +127,7 @@ class Tier(ExchangeTest):
         self.assertFalse(two.run(two.load([key], [1])).success)
         self.assertEqual(two.lookup(key), MISS)  # else the engine would ask for ever
         two.tier._store.exchange.try_pull = real
-        one.tier._store.discard(one_name(key))
+        one.tier._store.discard(name_of(key))
         one.run(one.store([key], [0]))  # another epoch
         self.assertEqual(two.lookup(key), HIT)
         self.assertTrue(two.run(two.load([key], [1])).success)
@@ -188,7 +197,7 @@ class Tier(ExchangeTest):
             engine.call("touch", [choose.choice(keys)], None)
             engine.reset_cache()
         check_index()
-        self.assertGreater(engine.metrics[METRIC + "evicted_chunks"], ROOM)
+        self.wait_for(lambda: engine.step() or engine.metrics.get(METRIC + "evicted_chunks", 0) > ROOM)
         engine.tier._store.discard([name_of(next(iter(engine.index)))])
         check_index()
         engine.tier._store.clear()
@@ -197,6 +206,105 @@ class Tier(ExchangeTest):
         engine.run(engine.store(keys[:3], [0, 1, 2]))
         check_index()
         self.assertEqual(engine.index, set(keys[:3]))
+
+    @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
+    def test_events_follow_the_holder(self):
+        one, two = self.engine(WITH_EVENTS), self.engine(WITH_EVENTS)
+        keys = [key_of(i) for i in range(ROOM + 4)]
+
+        def check_index(engine, expected):
+            self.wait_for(lambda: engine.step() or engine.index == set(expected))
+
+        one.run(one.store(keys[:4], [0, 1, 2, 3]))
+        check_index(one, keys[:4])
+        two.run(two.store(keys[:1], [0]))  # of both engines now; it counts as used
+        two.run(two.store(keys[4:], range(4, ROOM + 4)))  # evicts those of the other engine
+        there = {key for key in keys if one.lookup(key) == HIT}
+        self.assertEqual(len(there), ROOM)
+        check_index(one, there & set(keys[:4]))
+        check_index(two, there - set(keys[1:4]))
+        for index in range(2):
+            kill(self.holder)
+            check_index(two, [])
+            # Chunks are missed, and nothing is stored, until there is another holder.
+            self.wait_for(lambda: HIT not in [one.lookup(key) for key in keys])
+            self.assertFalse(one.run(one.store(keys[:1], [0])).success)
+            self.assertFalse(one.run(one.load(keys[:1], [0])).success)
+            self.wait_for(lambda: one.step() or one.metrics.get(METRIC + "capacity_bytes") == 0)
+            self.holder = self.hold(ROOM * ROW)
+            self.assertTrue(one.run(one.store(keys[index : index + 1], [index])).success)
+            check_index(one, keys[index : index + 1])
+            self.wait_for(lambda: one.step() or one.metrics.get(METRIC + "chunks") == 1)
+            self.assertEqual(two.lookup(keys[index]), HIT)
+
+    @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
+    def test_events_that_are_lost(self):
+        read, reads = _exchange_core.read_events, []
+
+        def lose(exchange, holder, number, *rest):
+            reads.append(number)
+            time.sleep(0.01)
+            return read(exchange, 1, 1, *rest)  # of another holder
+
+        engine = self.engine(WITH_EVENTS)
+        keys = [key_of(i) for i in range(3)]
+        with unittest.mock.patch.object(_exchange_core, "read_events", lose):
+            engine.run(engine.store(keys, [0, 1, 2]))
+            self.wait_for(lambda: engine.step() or engine.index == set(keys))
+            count = len(reads)
+            self.wait_for(lambda: len(reads) > count + 2)  # what is new has been looked at
+            engine.tier._store.discard(keys[:1])
+            self.wait_for(lambda: engine.step() or engine.index == set(keys[1:]))
+
+    @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
+    def test_a_chunk_that_is_removed_before_it_is_noted(self):
+        engine = self.engine(WITH_EVENTS)
+        key, note = key_of(1), engine.tier._inventory.note_stored
+
+        def note_late(names, keys):
+            engine.tier._store.discard(names)
+            # An event that the thread has seen after that of the removal.
+            engine.tier._store.put([b"another"], [b"block"])
+            self.wait_for(lambda: engine.tier._watch._position[1] >= 3)
+            note(names, keys)
+
+        engine.tier._inventory.note_stored = note_late
+        self.assertTrue(engine.run(engine.store([key], [0])).success)
+        self.wait_for(lambda: engine.step() or engine.index == set())
+        self.assertEqual(engine.lookup(key), MISS)
+
+    @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
+    def test_an_engine_that_is_there_before_the_holder(self):
+        engine = TieringOffloadingManager(WITH_EVENTS, TIER | {"holder": self.name}, SLOTS, ROW)
+        self.addCleanup(engine.shutdown)
+        self.assertEqual(engine.lookup(key_of(1)), MISS)
+        self.assertFalse(engine.run(engine.store([key_of(1)], [0])).success)
+        self.assertFalse(engine.run(engine.load([key_of(1)], [0])).success)
+        self.hold(ROOM * ROW)
+        self.assertTrue(engine.run(engine.store([key_of(1)], [0])).success)
+        self.assertEqual(engine.lookup(key_of(1)), HIT)
+        self.wait_for(lambda: engine.step() or engine.index == {key_of(1)})
+
+    @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
+    def test_a_holder_that_is_stopped(self):
+        with unittest.mock.patch.object(_common, "HOLDER_SECONDS", 0.1):
+            engine = self.engine(WITH_EVENTS)
+        self.wait_for(lambda: engine.run(engine.store([key_of(1)], [0])).success)
+        self.holder.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.holder.send_signal, signal.SIGCONT)
+        os.waitid(os.P_PID, self.holder.pid, os.WSTOPPED | os.WNOWAIT)
+        for _ in range(2):
+            self.assertFalse(engine.run(engine.store([key_of(2)], [1])).success)
+            self.assertEqual((engine.lookup(key_of(1)), engine.lookup(key_of(2))), (HIT, MISS))
+            self.assertTrue(engine.run(engine.load([key_of(1)], [2])).success)
+        self.holder.send_signal(signal.SIGCONT)
+        self.wait_for(lambda: engine.run(engine.store([key_of(2)], [1])).success)
+        self.wait_for(lambda: engine.step() or engine.index == {key_of(1), key_of(2)})
+
+    def test_an_engine_that_ends_without_a_shutdown(self):
+        self.store_options(ROOM * ROW)
+        process = self.start("vllm", "leave", engines.__file__, self.name)
+        self.assertEqual(process.wait(LIMIT), 0)
 
     def test_an_engine_without_events_gets_none(self):
         for config, options in ((CONFIG, {}), (WITH_EVENTS, {"enable_kv_events": False})):
@@ -211,15 +319,15 @@ class Tier(ExchangeTest):
             one.run(one.store([key], [i]))
         one.run(one.load(keys[-1:], [0]))
         two.run(two.load(keys[-3:] + keys[:1], [0, 1, 2, 3]))
-        two.step()
-        self.wait_for(lambda: one.step() or one.metrics.get(METRIC + "members") == 1)
-        expected = {"stored_chunks": ROOM + 2, "evicted_chunks": 2, "own_hit_chunks": 1}
-        expected |= {"chunks": ROOM, "bytes": ROOM * ROW, "capacity_bytes": ROOM * ROW, "oldest_store_seconds": 0, "members": 1}
-        self.assertEqual(one.metrics, {METRIC + name: value for name, value in expected.items()})
-        self.assertEqual((two.metrics[METRIC + "shared_hit_chunks"], two.metrics[METRIC + "missed_chunks"]), (3, 1))
-        self.assertIsNone(two.call("get_stats"))  # handed over once
-        others = {"shared_hit_chunks", "missed_chunks", "dropped_stores"}
+        expected = {"stored_chunks": ROOM + 2, "evicted_chunks": 2, "oldest_store_seconds": 0}
+        expected |= {"shared_hit_chunks": 1, "members": 2} if WITH_HOLDER else {"own_hit_chunks": 1, "members": 1}
+        expected |= {"chunks": ROOM, "bytes": ROOM * ROW, "capacity_bytes": ROOM * ROW}
+        self.wait_for(lambda: one.step() or one.metrics == {METRIC + name: value for name, value in expected.items()})
+        counts = (METRIC + "shared_hit_chunks", METRIC + "missed_chunks")
+        self.wait_for(lambda: two.step() or [two.metrics.get(name) for name in counts] == [3, 1])
+        others = {"own_hit_chunks", "shared_hit_chunks", "missed_chunks", "dropped_stores"}
         self.assertEqual(set(one.definitions), {METRIC + name for name in {*expected, *others}})
+        self.wait_for(lambda: two.call("get_stats") is None)  # handed over once
 
     def test_stores_that_wait_for_too_long_are_dropped(self):
         engine = self.engine(store_wait=0, threads=2)
@@ -295,7 +403,11 @@ class Tier(ExchangeTest):
         with self.assertRaises(AttributeError):
             self.engine(type="NoTier")
         with self.assertRaisesRegex(ValueError, '"exchange" is missing'):
-            self.engine(exchange="")
+            self.engine(exchange="", holder=None)
+        with self.assertRaisesRegex(ValueError, "a holder is that of its exchange"):
+            self.engine(exchange="another", holder=self.name)
+        with self.assertRaisesRegex(ValueError, '"tenant" is of a holder'):
+            self.engine(exchange=self.name, holder=None, tenant="a")
         with self.assertRaisesRegex(ValueError, "store_bytes is '5 apples'"):
             self.engine(store_bytes="5 apples")
         with self.assertRaisesRegex(TypeError, "colour"):
@@ -306,10 +418,6 @@ class Tier(ExchangeTest):
         with self.assertRaisesRegex(ValueError, "store_wait is -1"):
             self.engine(store_wait=-1)
         self.assertEqual(self.engine(threads=2).tier.tier_type, "ShmemTier")
-
-
-def one_name(key):
-    return shmem_kv.adapters._common.name_of(key)
 
 
 if __name__ == "__main__":
