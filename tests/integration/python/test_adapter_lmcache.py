@@ -9,6 +9,7 @@ import random
 import select
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
@@ -180,7 +181,8 @@ class NativePlugin(ExchangeTest):
             self.assertTrue(slow.reached.wait(LIMIT))
             waits = adapter.submit_store_task([key_of(2)], [memory(100, 2)])
             adapter.client._copies._store_wait = 0.001  # no sooner: a slow machine would have dropped the others
-            self.wait_for(lambda: adapter.client._copies.oldest() > 0.001)
+            queue = adapter.client._copies
+            self.wait_for(lambda: queue._stores and time.monotonic() - queue._stores[0].since > 0.001)
             self.assertFalse(self.store(adapter, [key_of(3)], [memory(100, 3)]))
             self.assertFalse(adapter.wait("store", waits).is_successful())
             self.assertEqual(adapter.client.statistics()["dropped_stores"], 2)
