@@ -52,7 +52,7 @@ check_tidy() {
     return 1
   }
   output="$("$(versioned_program run-clang-tidy)" -quiet -clang-tidy-binary "$(versioned_program clang-tidy)" \
-    -p "$database" -j "$(nproc)" 2>&1)" || {
+    -extra-arg=-Wno-unused-command-line-argument -p "$database" -j "$(nproc)" 2>&1)" || {
     echo "$output" >&2
     return 1
   }
