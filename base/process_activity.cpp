@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,7 +15,6 @@
 #include <charconv>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,17 +23,35 @@
 namespace base {
 namespace {
 
-std::string folder_of(pid_t process) {
-  return "/proc/" + std::to_string(process);
-}
+// Calls that wait look at other processes, also when there is no memory: nothing here takes any but opendir().
 
-/// The beginning of a file of /proc, or "".
-std::string beginning_of(const std::string& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 1024> text{};
-  const ssize_t size = fd ? ::read(fd.get(), text.data(), text.size()) : 0;
-  return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
+/// A path in /proc.
+class ProcPath {
+ public:
+  template <typename... Parts>
+  explicit ProcPath(fmt::format_string<Parts...> form, Parts&&... parts) {
+    *fmt::format_to_n(text_.data(), text_.size() - 1, form, std::forward<Parts>(parts)...).out = '\0';
+  }
+  [[nodiscard]] const char* get() const { return text_.data(); }
+
+ private:
+  std::array<char, 64> text_{};
+};
+
+/// The beginning of a file, or nothing.
+class Beginning {
+ public:
+  explicit Beginning(const ProcPath& file) {
+    const UniqueFd fd(::open(file.get(), O_RDONLY | O_CLOEXEC));
+    const ssize_t size = fd ? ::read(fd.get(), text_.data(), text_.size()) : 0;
+    size_ = size > 0 ? static_cast<std::size_t>(size) : 0;
+  }
+  [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, 1024> text_{};
+  std::size_t size_ = 0;
+};
 
 /// What is behind the name of a process or thread in its `stat`: the state, and numbers. The name may hold anything.
 std::string_view behind_name(std::string_view stat) {
@@ -51,31 +69,30 @@ struct Threads {
   std::uint64_t waited = 0;  // without the time that a thread waits now
 };
 
-void add_thread(const std::string& folder, Threads& all) {
-  const std::string stat = beginning_of(folder + "/stat");
-  const std::string_view state = behind_name(stat);
+void add_thread(pid_t process, const char* thread, Threads& all) {
+  const Beginning stat(ProcPath("/proc/{}/task/{}/stat", process, thread));
+  const std::string_view state = behind_name(stat.view());
   all.run = all.run || (!state.empty() && state.front() == 'R');
   // Nanoseconds on a processor, nanoseconds that it waited for one, and others.
-  const std::string times = beginning_of(folder + "/schedstat");
-  const char* const end = times.data() + times.size();
+  const Beginning times(ProcPath("/proc/{}/task/{}/schedstat", process, thread));
+  const char* const end = times.view().data() + times.view().size();
   std::uint64_t ran = 0;
   std::uint64_t waited = 0;
-  const char* const behind = std::from_chars(times.data(), end, ran).ptr;
+  const char* const behind = std::from_chars(times.view().data(), end, ran).ptr;
   std::from_chars(std::min(behind + 1, end), end, waited);
   all.ran += ran;
   all.waited += waited;
 }
 
 std::optional<Threads> threads_of(pid_t process) {
-  const std::string folder = folder_of(process) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(ProcPath("/proc/{}/task", process).get()), ::closedir);
   if (entries == nullptr) {
     return std::nullopt;
   }
   Threads all;
   while (const dirent* const entry = ::readdir(entries.get())) {
     if (entry->d_name[0] != '.') {
-      add_thread(folder + "/" + static_cast<const char*>(entry->d_name), all);
+      add_thread(process, static_cast<const char*>(entry->d_name), all);
     }
   }
   return all;
@@ -94,8 +111,8 @@ std::uint64_t field_of(std::string_view behind, int number) {
 /// A process whose parent has not asked for its end. The first thread alone may have ended: then there are others.
 bool is_zombie(pid_t process) {
   constexpr int kThreads = 20;
-  const std::string stat = beginning_of(folder_of(process) + "/stat");
-  const std::string_view state = behind_name(stat);
+  const Beginning stat(ProcPath("/proc/{}/stat", process));
+  const std::string_view state = behind_name(stat.view());
   return !state.empty() && state.front() == 'Z' && field_of(state, kThreads) <= 1;
 }
 
@@ -114,13 +131,13 @@ bool has_ended(pid_t process) {
 std::uint64_t start_of(pid_t process) {
   constexpr int kStart = 22;
   // That of the first thread: of the file of its own process qemu-user shows other contents than the kernel.
-  const std::string stat = beginning_of(folder_of(process) + "/task/" + std::to_string(process) + "/stat");
-  return field_of(behind_name(stat), kStart);
+  const Beginning stat(ProcPath("/proc/{}/task/{}/stat", process, process));
+  return field_of(behind_name(stat.view()), kStart);
 }
 
 bool is_stopped(pid_t process) {
-  const std::string stat = beginning_of(folder_of(process) + "/stat");
-  const std::string_view state = behind_name(stat);
+  const Beginning stat(ProcPath("/proc/{}/stat", process));
+  const std::string_view state = behind_name(stat.view());
   return !state.empty() && is_stopped_state(state.front());
 }
 
