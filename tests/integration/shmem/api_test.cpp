@@ -40,7 +40,7 @@ TEST(Calls, FromAscendProgramsBehaveAsInAscendShmem) {
 }
 
 TEST(Teams, BeyondTheDevicesGroupsRunInSoftwareAndSayWhy) {
-  const auto job = run_pes(2, "fake", {"shmem_pes", "many_teams"}, {}, Seconds{60});
+  const auto job = run_pes(2, "fake", {"shmem_pes", "many_teams"}, {}, Seconds{240});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   // The world team has one of the 32 groups. Three rounds on two PEs: freed groups are used again.
   EXPECT_EQ(sum_of(job.output, "teams by device"), 3U * 2 * 31) << job.output;
