@@ -428,7 +428,8 @@ TEST(Ci, EndsWithTheSummaryAfterALineThatSaysWhatRan) {
   EXPECT_THAT(outcome.output,
               StartsWith("test.sh --rerun\ntest.sh --rerun --only tsan\ntest.sh --rerun --only fuzz\n"));
   EXPECT_THAT(outcome.output,
-              EndsWith("\nFLAKY: late\nRan in 0 minutes: scripts/test.sh, tsan fuzz. Not run: asan arm64, soak.\n"
+              EndsWith("\nFLAKY: late\n"
+                       "Ran in 0 minutes: scripts/test.sh, tsan fuzz. Not run: asan arm64 testing, soak.\n"
                        "50% tests passed, 1 tests failed out of 2\nTotal\n"));
 }
 

@@ -83,7 +83,7 @@ void add_commands(CLI::App& app, Options& options) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::size_t{1}, kMostRoom))
       ->capture_default_str();
-  put.add_option("--tenant", options.tenant, "as one of the holder's engines of this name");
+  put.add_option("--tenant", options.tenant, "as one of the holder's engines of this name")->type_name("NAME");
   put.add_option("--limit", options.limit, "seconds to wait for the holder, or for a serving member")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86'400.0))

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kSoon{10};                // of calls with a limi
 constexpr std::chrono::milliseconds kUntilTheyWait{50};  // right, too, if they do not wait yet
 constexpr int kAborter = 1;
 
-/// A call that waits: on rank 2 nobody makes it.
+/// A call that waits: rank 2 does not make it.
 using Call = std::function<int(shmemx_group_t* group, int rank)>;
 
 /// "" if the call has failed soon, and its text names the aborter and the reason.
