@@ -141,6 +141,7 @@ TEST(ExchangeHolder, KeepsWhatWasPutAfterAllElseWasRead) {
   }
   ::usleep(200'000);
   ASSERT_EQ(engine.put("new", block_of('n', kBlock)), 0);
+  ::usleep(200'000);
   ASSERT_EQ(engine.put("newer", block_of('n', kBlock)), 0);
   EXPECT_TRUE(engine.has("new"));
   EXPECT_FALSE(engine.has("0"));
