@@ -41,7 +41,7 @@ std::errc HolderSocket::send(const void* message, std::size_t bytes, std::span<c
 
 std::errc HolderSocket::receive(HolderBuffer& message, Files* files) {
   message.size = 0;
-  iovec data{.iov_base = message.bytes.data(), .iov_len = message.bytes.size()};
+  iovec data{.iov_base = message.bytes.data(), .iov_len = sizeof(HolderHead)};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * std::tuple_size_v<Files>)> control{};
   msghdr header{};
   header.msg_iov = &data;
@@ -49,29 +49,33 @@ std::errc HolderSocket::receive(HolderBuffer& message, Files* files) {
   if (files != nullptr) {
     header.msg_control = control.data();
     header.msg_controllen = control.size();
-  } else {
-    // A look first: what the kernel cannot hand over it would close here.
-    data.iov_len = sizeof(HolderHead);
-    const ssize_t there = receive_once(fd(), header, MSG_PEEK);
-    if (there > 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
-      return std::errc::protocol_error;
-    }
-    data.iov_len = message.bytes.size();
   }
-  const ssize_t got = receive_once(fd(), header, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+  // A look first. The message stays, with its files: what the kernel cannot hand over it would otherwise close here.
+  const ssize_t there = receive_once(fd(), header, MSG_PEEK);
+  if (there < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return std::errc::resource_unavailable_try_again;
   }
-  if (got <= 0) {
+  if (there <= 0) {
     return std::errc::connection_reset;
   }
   if (files != nullptr) {
     std::size_t count = 0;
     base::take_fds(header, [&](base::UniqueFd file) { (*files)[count++] = std::move(file); });
   }
-  const bool whole = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 && got >= ssize_t{sizeof(HolderHead)};
+  if ((header.msg_flags & MSG_CTRUNC) != 0) {
+    return std::errc::protocol_error;
+  }
+  // Its files have descriptors here, so that this closes none of them.
+  header.msg_control = nullptr;
+  header.msg_controllen = 0;
+  data.iov_len = message.bytes.size();
+  const ssize_t got = receive_once(fd(), header, 0);
+  if (got <= 0) {
+    return std::errc::connection_reset;
+  }
   message.size = static_cast<std::size_t>(got);
-  return whole ? std::errc{} : std::errc::protocol_error;
+  return (header.msg_flags & MSG_TRUNC) == 0 && got >= ssize_t{sizeof(HolderHead)} ? std::errc{}
+                                                                                   : std::errc::protocol_error;
 }
 
 void HolderSocket::shut() {

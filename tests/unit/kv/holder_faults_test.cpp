@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/fd_message.hpp"
 #include "base/mapping.hpp"
 #include "kv/exchange/holder_messages.hpp"
 #include "kv/exchange/holder_socket.hpp"
@@ -279,6 +280,19 @@ TEST(ExchangeHolderFaults, AnswersThatMakeNoSenseAreErrors) {
   EXPECT_EQ(
       put_beside(name, engine, [&](HolderSocket& socket) { socket.send(&without_files, sizeof without_files, files); }),
       -EPROTO);
+  // Three descriptors, where two are expected.
+  EXPECT_EQ(put_beside(name, engine,
+                       [&](HolderSocket& socket) {
+                         const std::array<int, 3> many{unsealed.get(), unsealed.get(), unsealed.get()};
+                         iovec data{.iov_base = &without_files, .iov_len = sizeof without_files};
+                         alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof many)> control{};
+                         msghdr header{};
+                         header.msg_iov = &data;
+                         header.msg_iovlen = 1;
+                         base::attach_fds(header, control, many);
+                         EXPECT_GT(::sendmsg(socket.fd(), &header, 0), 0);
+                       }),
+            -EPROTO);
   EXPECT_EQ(put_beside(name, engine, [&](HolderSocket& socket) { socket.shut(); }), -EOWNERDEAD);
 }
 
