@@ -46,8 +46,9 @@ int check_last(shmemx_exchange_t* exchange, std::size_t worker, const Work& work
   return code != 0 || bytes != block_of(text, bytes_of(last)) ? fail("pull", code) : 0;
 }
 
+/// There is no holder, it is stopped, or this process was for so long that it has lost the lease of a range.
 bool is_absence(int status) {
-  return status == -ENOTCONN || status == -EOWNERDEAD || status == -ETIMEDOUT;
+  return status == -ENOTCONN || status == -EOWNERDEAD || status == -ETIMEDOUT || status == -ESTALE;
 }
 
 }  // namespace
