@@ -201,7 +201,7 @@ run_part_testing() {
     not_run+=(testing)
     return 0
   }
-  in_testing bash -euc "cmake --preset release -B build-$TESTING; cmake --build build-$TESTING --target unit_tests"
+  in_testing bash -euc "cmake --preset release -B build-$TESTING; cmake --build build-$TESTING"
   echo "== unit tests, Debian testing"
   run_tests "build-$TESTING" "the unit tests failed on Debian testing" in_testing -j "$(nproc)" -L '^unit$'
 }

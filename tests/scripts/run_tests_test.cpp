@@ -260,7 +260,7 @@ TEST_F(RunTests, OnDebianTestingRunIfThereIsARoot) {
   const auto within = tree_.run("test.sh", {"--only", "testing", "--require", "testing"});
   EXPECT_TRUE(within.exit.clean()) << within.output;
   EXPECT_THAT(within.output, HasSubstr("root forky forky\ncmake --preset release -B build-forky\n"
-                                       "cmake --build build-forky --target unit_tests\n"));
+                                       "cmake --build build-forky\n"));
   EXPECT_THAT(within.output, HasSubstr("root forky forky\nctest --test-dir build-forky "));
   tree_.programs().add("ctest", "[[ $* != *build-forky* ]]");
   const auto failed = tree_.run("test.sh", {"--only", "testing"});
