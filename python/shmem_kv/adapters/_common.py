@@ -19,8 +19,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 # A directory entry for each 16 KiB of a store, of which each takes less than 300 bytes.
 _BYTES_OF_BLOCK = 16384
 _MOST_BLOCKS = 1 << 24
-# How long a thread of an adapter waits for a holder, seconds. It is 0.1 if nobody says it; these threads have more time.
-HOLDER_SECONDS = 1.0
+HOLDER_SECONDS = 0.1  # that a thread waits for a holder which does not answer; loads may wait for the thread
 # Arguments of Exchange.connect(), without the secret: other users see command lines.
 _NETWORK_OPTIONS = ("listen", "members", "answer_time")
 

@@ -76,9 +76,10 @@ class Reports:
         stats = OffloadingConnectorStats()
         totals, gauges = self._values()
         for name, total in totals.items():
-            reported = self._reported[name]
-            if total != reported:  # less: of a holder that was started again
-                stats.increase_counter(_PREFIX + name, total - reported if total > reported else total)
+            # Less: of a holder that was started again.
+            more = total - self._reported[name] if total >= self._reported[name] else total
+            if more > 0:
+                stats.increase_counter(_PREFIX + name, more)
         for name, value in gauges.items():
             if value != self._gauges.get(name):
                 stats.set_gauge(_PREFIX + name, value)

@@ -18,6 +18,8 @@ import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
+from members import WITH_HOLDER
+
 COUNT = 16
 ALL = range(2 * COUNT)
 SIZE = 16 * 4096  # K and V of whole pages of memory, as the store has them
@@ -158,7 +160,7 @@ def end_with_the_test():
 def main():
     kind, role, exchange = sys.argv[1:]
     threading.Thread(target=end_with_the_test, daemon=True).start()
-    holder = {"holder": exchange, "tenant": kind} if os.environ.get("TESTS_WITH_HOLDER") == "1" else {}
+    holder = {"holder": exchange, "tenant": kind} if WITH_HOLDER else {}
     engine = KINDS[kind](exchange, **holder)
     ready = False
     while True:

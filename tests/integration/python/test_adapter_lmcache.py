@@ -14,14 +14,13 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "replicas"))
 
-import shmem_kv.adapters._common
+import shmem_kv
 from lmcache.v1.distributed.l2_adapters.native_connector_l2_adapter import object_key_to_string
 from lmcache.v1.distributed.l2_adapters.native_plugin_l2_adapter import create_native_plugin_l2_adapter
 from lmcache.v1.distributed.l2_adapters.plugin_l2_adapter import create_plugin_adapter
 from members import LEAST_HELD, LIMIT, WITH_HOLDER, ExchangeTest
 from slow_memory import SlowMemory
 
-shmem_kv.adapters._common.HOLDER_SECONDS = LIMIT  # a slow machine would have copies fail
 SIZES = (4096 * 3, 1000)  # of two groups
 
 
