@@ -19,6 +19,7 @@ _BETWEEN_LOOKS = 1.0  # seconds, at statistics
 _WAIT_NS = 250_000_000  # for an event; closing waits for it
 _BETWEEN_TRIES = 0.1  # seconds, without a holder
 _BETWEEN_COMPLAINTS = 10.0
+_DOUBT = 2.0  # seconds, far more than this process takes to see that a holder has ended or begun
 _MOST_EVENTS = 1024  # of a call
 _ABSENT = (-errno.ENOTCONN, -errno.EOWNERDEAD)
 
@@ -36,11 +37,11 @@ class HolderWatch:
         self._with_events = with_events
         self._stats = store.stats()
         self._lock = threading.Lock()  # for the keys, and for the order of events
-        self._keys: dict[bytes, bytes] = {}  # of the engine, by name
+        self._keys: dict[bytes, tuple[bytes, float]] = {}  # of the engine, by name, and when they were stored
         self._new: list[bytes] = []  # of these names; they may have been removed before they were noted
         self._events: deque[tuple[bool, bytes]] = deque()
         self._position = (0, 0)
-        self._is_absent = False
+        self._doubt_until = 0.0  # all blocks may be gone
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"shmem-holder-{store.exchange.name}", daemon=True)
         self._thread.start()
@@ -55,9 +56,9 @@ class HolderWatch:
         with self._lock:
             for name, key in zip(names, keys):
                 if name not in self._keys:
-                    self._keys[name] = key
                     self._new.append(name)
                     self._events.append((False, key))
+                self._keys[name] = key, time.monotonic()
 
     def note_used(self, names: Iterable[bytes]) -> None:
         """The holder itself sees the use of blocks."""
@@ -105,23 +106,30 @@ class HolderWatch:
                 self._store.exchange._made, *self._position, _MOST_EVENTS, _WAIT_NS
             )
             self._position = (position[0], position[1])
-            was_absent, self._is_absent = self._is_absent, code in _ABSENT
-            is_lost = code == -errno.EOVERFLOW or (self._is_absent and not was_absent)
+            if code == -errno.EOVERFLOW or code in _ABSENT:
+                self._doubt_until = time.monotonic() + _DOUBT
+            is_doubtful = time.monotonic() < self._doubt_until
             with self._lock:
                 new, self._new = self._new, []
-                doubtful = list(self._keys) if is_lost else new
-            self._check(doubtful)
+                doubtful = list(self._keys) if is_doubtful else new
+            self._check(doubtful, time.monotonic() - _DOUBT)
             if code > 0:
-                self._check([name for gone, layout, name in zip(removals, layouts, names) if gone and layout == self._layout])
+                gone = [name for gone, layout, name in zip(removals, layouts, names) if gone and layout == self._layout]
+                self._check(gone, time.monotonic())
             if code < 0 and code != -errno.EOVERFLOW:
                 self._stop.wait(_BETWEEN_TRIES)
 
-    def _check(self, names: list[bytes]) -> None:
-        """Notes which of them are no longer there. The lock keeps a block that is stored meanwhile from being missed."""
+    def _check(self, names: list[bytes], before: float) -> None:
+        """Notes which of them are no longer there. Those that were stored after `before` are looked at again later: this
+        process may not have seen a new holder yet. The lock keeps a block that is stored meanwhile from being missed."""
         for first in range(0, len(names), _MOST_EVENTS):
             with self._lock:
                 noted = [name for name in dict.fromkeys(names[first : first + _MOST_EVENTS]) if name in self._keys]
                 found = self._store.exchange.find(noted, self._layout).statuses if noted else ()
                 for name, status in zip(noted, found):
-                    if status != 0:
-                        self._events.append((True, self._keys.pop(name)))
+                    if status == 0:
+                        continue
+                    if self._keys[name][1] > before:
+                        self._new.append(name)
+                    else:
+                        self._events.append((True, self._keys.pop(name)[0]))

@@ -37,7 +37,6 @@ class KilledEngines(ExchangeTest):
         """Whatever is read is right. What a dead engine had is missed, unless the holder has it, and what its successor has
         is found."""
         reader = self.engine(kind)
-        loads = 0
         for _ in range(KILLS):
             owner = self.another(kind, "own")
             self.wait_for(lambda: any(content is not None for content in reader.load(range(COUNT))))
@@ -46,7 +45,6 @@ class KilledEngines(ExchangeTest):
             while timer.is_alive():
                 contents = reader.load(range(COUNT))
                 self.assertTrue(all(engines.is_right(i, content) for i, content in enumerate(contents)))
-                loads += len(contents) - contents.count(None)
             kill(owner)
             if WITH_HOLDER:
                 contents = reader.load(range(COUNT))
@@ -56,7 +54,6 @@ class KilledEngines(ExchangeTest):
                 reader.clear()
             self.wait_for(lambda: not any(reader.is_there(i) for i in range(COUNT)))
             self.assertEqual(reader.load(range(COUNT)), [None] * COUNT)
-        self.assertGreater(loads, 0)
 
     def check_readers(self, kind):
         """A reader that is killed leaves nothing that keeps the owner from evicting."""
@@ -76,7 +73,7 @@ class KilledEngines(ExchangeTest):
         one, two = self.engine(kind), self.engine(kind)
         for _ in range(KILLS):
             self.wait_for(lambda: one.store(range(COUNT)))
-            self.assertNotIn(None, two.load(range(COUNT)))
+            self.wait_for(lambda: None not in two.load(range(COUNT)))  # it has seen the new holder
             timer = threading.Timer(random.uniform(0, 0.1), self.holder.kill)
             timer.start()
             while timer.is_alive():

@@ -70,6 +70,7 @@ class Tier(ExchangeTest):
         with self.on_node("lemon"):
             members = [address or one.tier._store.exchange.address]
             two = self.engine(listen="127.0.0.1:0", members=members, answer_time=60)
+        self.wait_for(lambda: any(member.seat >= 64 for member in two.tier._store.exchange.members()))
         keys = [key_of(i, i % 2) for i in range(4)]
         self.assertTrue(one.run(one.store(keys[:3], [0, 1, 2])).success)
         # A lookup waits for nobody: the answer of another node is there later.
@@ -248,7 +249,7 @@ class Tier(ExchangeTest):
             check_index(one, keys[index : index + 1])
             self.wait_for(lambda: one.step() or one.metrics.get(METRIC + "chunks") == 1)
             self.assertEqual(one.metrics[METRIC + "evicted_chunks"], 4)  # counters never go back
-            self.assertEqual(two.lookup(keys[index]), HIT)
+            self.wait_for(lambda: two.lookup(keys[index]) == HIT)
 
     @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
     def test_events_that_are_lost(self):
@@ -295,7 +296,7 @@ class Tier(ExchangeTest):
         self.assertFalse(engine.run(engine.load([key_of(1)], [0])).success)
         self.hold(ROOM * ROW)
         self.assertTrue(engine.run(engine.store([key_of(1)], [0])).success)
-        self.assertEqual(engine.lookup(key_of(1)), HIT)
+        self.wait_for(lambda: engine.lookup(key_of(1)) == HIT)
         self.wait_for(lambda: engine.step() or engine.index == {key_of(1)})
 
     @unittest.skipUnless(WITH_HOLDER, "it needs a holder")
