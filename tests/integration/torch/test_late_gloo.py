@@ -4,6 +4,7 @@ held when a group ends, and they need it to drop the last reference to a tensor.
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -34,15 +35,22 @@ class LateGloo(unittest.TestCase):
     def test_step_sync_ends(self):
         path = os.pathsep.join([str(EXAMPLES), os.environ["PYTHONPATH"]])
         for _ in range(5):
-            run = subprocess.run(
+            run = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM],
                 env={**os.environ, "PYTHONPATH": path},
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
-                timeout=60,
+                start_new_session=True,
             )
-            self.assertIn("step_sync: correct", run.stdout, run.stderr)
-            self.assertEqual(run.returncode, 0, run.stderr)
+            try:
+                said, _ = run.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)  # the ranks, too
+                run.communicate()
+                raise
+            self.assertIn("step_sync: correct", said)
+            self.assertEqual(run.returncode, 0, said)
 
 
 if __name__ == "__main__":
