@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
+from collections.abc import Callable
 from types import TracebackType
 
 from . import _core
@@ -28,6 +31,18 @@ class _Job:
         # exception ends this process, the launcher ends the others.
         if error is None and initialized():
             finalize()
+
+
+class _OneTraceback:
+    """The ``sys.excepthook`` of a PE that oshrun has started: it leaves out the traceback of a call that has failed because
+    another PE ended the job. oshrun tells the cause, once."""
+
+    def __init__(self, others: Callable[[type[BaseException], BaseException, TracebackType | None], object]) -> None:
+        self._others = others
+
+    def __call__(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if not (isinstance(error, ConnectionError) and error.errno == errno.ECANCELED):
+            self._others(kind, error, traceback)
 
 
 def init(
@@ -57,6 +72,8 @@ def init(
     if (unique_id is None) != (my_pe is None) or (unique_id is None) != (n_pes is None):
         raise ValueError("init: unique_id, my_pe and n_pes go together")
     _core.init(heap_size, unique_id or b"", my_pe or 0, n_pes or 0, survive)
+    if "OSHRUN_RANK" in os.environ and not isinstance(sys.excepthook, _OneTraceback):
+        sys.excepthook = _OneTraceback(sys.excepthook)
     return _Job()
 
 

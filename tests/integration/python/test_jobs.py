@@ -99,6 +99,19 @@ finally:
         self.assertRegex(lines.get("PE 1", ""), "^ValueError: .*block 9 of PE 0", self.output)
         self.assertEqual(self.output.count("\n"), 2, self.output)
 
+    def test_an_exception_that_is_not_caught_is_printed_once(self):
+        program = "import shmem_kv; shmem_kv.init(); assert shmem_kv.my_pe() != 5, 'mine'; shmem_kv.barrier_all()"
+        job = subprocess.run(
+            [os.path.join(os.environ["GBA_BIN"], "oshrun"), "-n", "16", "--gba", "off", sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        self.assertEqual(job.returncode, 1, job.stderr)
+        self.assertEqual(job.stderr.count("Traceback"), 1, job.stderr)
+        self.assertIn("AssertionError: mine\n", job.stderr)
+        self.assertRegex(job.stderr, r"oshrun: PE 5 \(pid [0-9]+\) on \S+ exited with status 1\n$")
+
     def test_an_exception_of_one_pe_ends_the_job(self):
         lines = self.lines(
             """
