@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.hpp"
@@ -69,10 +70,11 @@ struct Threads {
   std::uint64_t waited = 0;  // without the time that a thread waits now
 };
 
-void add_thread(pid_t process, const char* thread, Threads& all) {
+void add_thread(pid_t process, pid_t thread, Threads& all) {
   const Beginning stat(ProcPath("/proc/{}/task/{}/stat", process, thread));
   const std::string_view state = behind_name(stat.view());
-  all.run = all.run || (!state.empty() && state.front() == 'R');
+  // The thread that looks runs, which says nothing of the process if it is this one.
+  all.run = all.run || (!state.empty() && state.front() == 'R' && thread != ::gettid());
   // Nanoseconds on a processor, nanoseconds that it waited for one, and others.
   const Beginning times(ProcPath("/proc/{}/task/{}/schedstat", process, thread));
   const char* const end = times.view().data() + times.view().size();
@@ -91,8 +93,10 @@ std::optional<Threads> threads_of(pid_t process) {
   }
   Threads all;
   while (const dirent* const entry = ::readdir(entries.get())) {
-    if (entry->d_name[0] != '.') {
-      add_thread(process, static_cast<const char*>(entry->d_name), all);
+    const std::string_view name(static_cast<const char*>(entry->d_name));
+    pid_t thread = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec == std::errc{}) {
+      add_thread(process, thread, all);
     }
   }
   return all;
@@ -114,6 +118,11 @@ bool is_zombie(pid_t process) {
   const Beginning stat(ProcPath("/proc/{}/stat", process));
   const std::string_view state = behind_name(stat.view());
   return !state.empty() && state.front() == 'Z' && field_of(state, kThreads) <= 1;
+}
+
+/// 0 also if a thread has ended, with what it had, and if there is nothing to compare with.
+std::uint64_t grown(std::uint64_t before, std::uint64_t now) {
+  return now > before ? now - before : 0;
 }
 
 }  // namespace
@@ -152,12 +161,12 @@ bool ProcessActivity::works() {
   if (!threads) {
     return true;
   }
-  const bool ran = std::exchange(ran_, threads->ran) != threads->ran;
-  const std::uint64_t before = std::exchange(waited_, threads->waited);
-  // The first call has nothing to compare with.
-  const std::uint64_t waited = threads->waited > before ? threads->waited - before : 0;
-  starved_ = (threads->run && !ran) || waited > static_cast<std::uint64_t>(passed.count()) / 2;
-  return ran || threads->run;
+  const std::uint64_t ran_before = std::exchange(ran_, threads->ran);
+  const std::uint64_t waited = grown(std::exchange(waited_, threads->waited), threads->waited);
+  const auto half = static_cast<std::uint64_t>(passed.count()) / 2;
+  // A wait that has not ended is not counted yet: then a thread waits for a processor, and all of them had little.
+  starved_ = (threads->run && grown(ran_before, threads->ran) < half) || waited > half;
+  return ran_before != threads->ran || threads->run;
 }
 
 }  // namespace base
