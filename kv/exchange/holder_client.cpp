@@ -107,7 +107,7 @@ Result<void> HolderClient::attach() {
     const Error& error = connected.error();
     return error.code == std::errc::connection_refused
                ? problem(std::errc::not_connected,
-                         fmt::format("there is none here; start one: kv_exchange hold {}", exchange_.name()))
+                         fmt::format("no holder is here; start one: kv_exchange hold {}", exchange_.name()))
            : error.code == std::errc::resource_unavailable_try_again
                ? problem(std::errc::timed_out, "more processes want to connect than it accepts")
                : problem(error.code, error.text);

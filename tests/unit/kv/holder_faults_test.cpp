@@ -154,7 +154,7 @@ int put_beside(const std::string& name, Engine& engine, Answer answer) {
 TEST(ExchangeHolderFaults, WithoutAHolderPutsFailAtOnce) {
   Engine engine(exchange_name(330));
   EXPECT_EQ(engine.put("key", "bytes"), -ENOTCONN);
-  EXPECT_THAT(engine.error(), HasSubstr("there is none here; start one: kv_exchange hold " + exchange_name(330)));
+  EXPECT_THAT(engine.error(), HasSubstr("no holder is here; start one: kv_exchange hold " + exchange_name(330)));
   EXPECT_EQ(engine.discard("key"), -ENOTCONN);
   EXPECT_EQ(engine.pin("key", true), -ENOTCONN);
   EXPECT_EQ(shmemx_exchange_discard_all(engine.get()), -ENOTCONN);
