@@ -31,7 +31,7 @@ class HolderArena {
     return (bytes + unit - 1) / unit * unit;
   }
 
-  /// The first byte of a part of this size, which is rounded(). Nothing: there is none.
+  /// The first byte of a part of this size, which is rounded(). Nothing: no free part is large enough.
   std::optional<std::uint64_t> take(std::uint64_t size) {
     const auto found = by_size_.lower_bound({size, 0});
     if (found == by_size_.end()) {

@@ -223,7 +223,7 @@ std::optional<std::uint32_t> HeldBlocks::next_of(const Tenant& tenant) {
   return order.empty() ? std::nullopt : std::optional(order.front());
 }
 
-/// The block that is the next to go, of one tenant or of all. Nothing: there is none that no reader has leased.
+/// The block that is the next to go, of one tenant or of all. Nothing: readers have leased all.
 std::optional<std::uint32_t> HeldBlocks::victim(Tenant* only) {
   for (int looks = 0; looks < 2 * kMostLooks; ++looks) {
     const Tenant* const tenant = only != nullptr ? only : oldest_tenant();

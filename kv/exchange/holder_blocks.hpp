@@ -115,7 +115,7 @@ class HeldBlocks {
     Order recent{};           // since the last note_use(), the next to go first
     Order pinned{};
   };
-  /// Of a slot of the directory.
+  /// The block in a slot of the directory.
   struct Held {
     std::uint64_t layout = 0;
     std::uint64_t bytes = 0;

@@ -49,7 +49,7 @@ class HolderClient {
   using Clock = std::chrono::steady_clock;
   class Putting;
 
-  /// Of a block, or a part of one, among those of a call.
+  /// Which block of a call it is, or whose part.
   struct Place {
     std::size_t put = 0;
     bool ends = true;  // it is the last part

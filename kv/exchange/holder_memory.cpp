@@ -22,7 +22,7 @@ constexpr std::uint64_t kSpare = std::uint64_t{32} << 20;
 /// Between two looks at how much memory there is, when there was none.
 constexpr std::chrono::milliseconds kAgain{200};
 
-/// Gives the pages memory. False: there is none.
+/// Gives the pages memory. False: the machine has no more.
 bool populate(std::byte* begin, std::uint64_t bytes) {
   if (::madvise(begin, bytes, MADV_POPULATE_WRITE) == 0) {
     return true;
