@@ -156,6 +156,7 @@ bool ProcessActivity::works() {
   }
   const auto threads = threads_of(process_);
   const auto now = std::chrono::steady_clock::now();
+  const bool again = looked_ != std::chrono::steady_clock::time_point{};
   const std::chrono::nanoseconds passed = now - std::exchange(looked_, now);
   starved_ = false;
   if (!threads) {
@@ -165,7 +166,7 @@ bool ProcessActivity::works() {
   const std::uint64_t waited = grown(std::exchange(waited_, threads->waited), threads->waited);
   const auto half = static_cast<std::uint64_t>(passed.count()) / 2;
   // A wait that has not ended is not counted yet: then a thread waits for a processor, and all of them had little.
-  starved_ = (threads->run && grown(ran_before, threads->ran) < half) || waited > half;
+  starved_ = again && ((threads->run && grown(ran_before, threads->ran) < half) || waited > half);
   return ran_before != threads->ran || threads->run;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -103,6 +104,37 @@ TEST(StartOf, IsConstantAndOrdersProcesses) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(start_of(child), 0U);
+}
+
+TEST(ProcessActivity, TellsAProcessThatSleepsFromOneThatWaitsForAProcessor) {
+  const pid_t asleep = start(kPause);
+  base::ProcessActivity sleeps(asleep);
+  EXPECT_TRUE(soon([&sleeps] { return !sleeps.works(); }));
+  EXPECT_FALSE(sleeps.starved());
+  ::kill(asleep, SIGKILL);
+  ::waitpid(asleep, nullptr, 0);
+
+  // It shares a processor with one that may always use it.
+  const pid_t parent = start([] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    const pid_t other = start([] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (volatile bool runs = true; runs;) {
+      }
+    });
+    static_cast<void>(other);
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_IDLE, &none);
+    for (volatile bool runs = true; runs;) {
+    }
+  });
+  base::ProcessActivity waits(parent);
+  EXPECT_TRUE(soon([&waits] { return waits.works() && waits.starved(); }));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
 }
 
 }  // namespace
