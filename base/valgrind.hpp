@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// valgrind's requests, if its headers were there when this was compiled (Debian: valgrind); otherwise they do nothing.
-// Outside valgrind a request is a few instructions.
+// valgrind's requests, if CMake has found its headers (Debian: valgrind); otherwise they do nothing. Outside valgrind a
+// request is a few instructions. Not __has_include: ccache would then give the object of a tree without the headers.
 #pragma once
 
-#if __has_include(<valgrind/memcheck.h>)
+#ifdef GBA_VALGRIND
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include <valgrind/memcheck.h>
