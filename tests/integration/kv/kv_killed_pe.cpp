@@ -3,8 +3,8 @@
 //
 //   kv_pes killed copy|move|cycle|pairs|phases VICTIM PERMILLE [private|mixed]
 //
-// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before. With a fourth argument caches
-// are in registered memory, which is private to the processes of all PEs, or of every second one.
+// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before, with 0 before it begins. With a
+// fourth argument caches are in registered memory, which is private to the processes of all PEs, or of every second one.
 #include <signal.h>
 #include <unistd.h>
 
@@ -138,6 +138,9 @@ void check_blocks(const Sight& sight, int pe, bool finished) {
 
 [[noreturn]] void die(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan, Clock::duration after) {
   const auto cache = sight.cache();
+  if (after == Clock::duration::zero()) {  // not by a thread, which may run after the shuffle
+    ::kill(::getpid(), SIGKILL);
+  }
   std::thread killer([after] {
     std::this_thread::sleep_for(after);
     ::kill(::getpid(), SIGKILL);
