@@ -209,6 +209,8 @@ use_python() {
   mapfile -t lines < <(documented docs/kv_exchange.md '^(kv_exchange|echo).* cache')
   print "^hello$" "PATH=\$PWD/build/bin:\$PATH; ${lines[0]} sleep 2; ${lines[1]}; ${lines[2]}; status=\$?; \
 { timeout 2 ${lines[3]} || true; } | grep greeting || status=1; kill \$!; exit \$status"
+  mapfile -t lines < <(documented docs/kv_exchange.md '9401')
+  print "^live 0 " "PATH=\$PWD/build/bin:\$PATH; ${lines[0]} sleep 2; ${lines[1]}; kill \$!"
   mapfile -t lines < <(documented docs/kv_exchange.md '^SHMEM_EXCHANGE_DIR')
   print " demo$" "mkdir -m 700 -p /run/kv && { SHMEM_EXCHANGE_DIR=/run/kv timeout 20 build/bin/kv_exchange serve demo & } && sleep 2 && \
 ${lines[0]/kv_exchange/build\/bin\/kv_exchange}"

@@ -148,6 +148,8 @@ void add_holder_commands(CLI::App& app, Options& options) {
       ->capture_default_str();
   hold.add_option("--metrics", options.metrics, "PORT of 127.0.0.1, or ADDRESS:PORT, for OpenMetrics over HTTP")
       ->type_name("ADDRESS");
+  hold.add_option("--events", options.events, "PORT of 127.0.0.1, or ADDRESS:PORT, for events as lines over TCP")
+      ->type_name("ADDRESS");
 
   CLI::App& pin = add_command(app, "pin", "keep a block of the holder from being evicted", options, Command::kPin);
   CLI::App& unpin = add_command(app, "unpin", "end that", options, Command::kUnpin);

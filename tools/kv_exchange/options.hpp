@@ -27,7 +27,8 @@ struct Options {
   std::string tenant;                                          // put
   std::size_t room = std::size_t{256} << 20;
   std::uint32_t lease_ms = 1000;
-  std::string metrics;                      // serve; an address, or nothing
+  std::string metrics;                      // serve, hold; an address, or nothing
+  std::string events;                       // hold; an address, or nothing
   double interval = 1;                      // top; seconds
   std::uint64_t rounds = 0;                 // top; 0: until a signal comes
   double limit = 10;                        // put, bench; seconds

@@ -3,8 +3,9 @@
 //
 //   kv_pes killed copy|move|cycle|pairs|phases VICTIM PERMILLE [private|mixed]
 //
-// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before, with 0 before it begins. With a
-// fourth argument caches are in registered memory, which is private to the processes of all PEs, or of every second one.
+// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before, with 0 before it begins. With
+// a fourth argument caches are in registered memory, which is private to the processes of all PEs, or of every second
+// one.
 #include <signal.h>
 #include <unistd.h>
 
