@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -16,16 +17,25 @@
 namespace shmem::exchange {
 namespace {
 
-/// Of each engine: it fills one half while the holder copies the other, both in the processor's cache.
+/// Each engine fills one half while the holder copies the other, both in the processor's cache.
 constexpr std::size_t kStagingBytes = std::size_t{2} << 20;
 /// The longest time between two parts of a block.
 constexpr std::chrono::seconds kLongestPause{1};
 /// What counts: most messages take less.
 constexpr std::chrono::milliseconds kLongTurn{2};
+/// The longest pause for what counted: less than engines wait for an answer.
+constexpr std::chrono::milliseconds kLongestTurnAway{50};
 constexpr auto kLeaseIsOver = static_cast<std::errc>(ESTALE);
 
 std::optional<Key> key_of(const HolderItem& item) {
   return item.key_bytes <= kMostKeyBytes ? Key::make(item.key.data(), item.key_bytes) : std::nullopt;
+}
+
+/// That the thread has used: the time for which other processes had the processor does not count.
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -89,13 +99,15 @@ bool HolderSession::serve(const shmemx_exchange_holder_stats_t& stats) try {
 }
 
 bool HolderSession::serve_in_turn(const shmemx_exchange_holder_stats_t& stats, std::size_t engines) {
-  const auto begin = std::chrono::steady_clock::now();
-  if (begin < next_turn_) {
+  if (std::chrono::steady_clock::now() < next_turn_) {
     return true;
   }
+  const auto begin = processor_time();
   const bool goes_on = serve(stats);
-  const auto end = std::chrono::steady_clock::now();
-  next_turn_ = end - begin > kLongTurn ? end + static_cast<int>(engines) * (end - begin) : next_turn_;
+  if (const auto took = processor_time() - begin; took > kLongTurn) {
+    next_turn_ = std::chrono::steady_clock::now() +
+                 std::min<std::chrono::nanoseconds>(static_cast<int>(engines) * took, kLongestTurnAway);
+  }
   return goes_on;
 }
 
