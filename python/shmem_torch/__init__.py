@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend "shmem" of torch.distributed: process groups of CPU tensors.
+"""The backend "shmem" of torch.distributed: process groups of tensors of the CPU, and of CUDA devices, which go through
+memory of the host.
 
 Importing this module registers it::
 
@@ -144,7 +145,7 @@ def register() -> None:
 
 if not hasattr(_dist.Backend, "SHMEM"):
     try:
-        _dist.Backend.register_backend("shmem", _create, extended_api=True, devices=["cpu"])
+        _dist.Backend.register_backend("shmem", _create, extended_api=True, devices=["cpu", "cuda"])
     except TypeError:  # PyTorch 1
         _dist.Backend.register_backend("shmem", _create)
 

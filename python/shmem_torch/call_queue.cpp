@@ -144,7 +144,7 @@ void CallQueue::State::rest(std::unique_lock<std::mutex>& lock) {
     const bool was_idle = first == nullptr;
     given.wait_for(lock, kNap);
     if (!was_idle && can_make()) {
-      break;  // nobody has made it during a whole nap
+      break;  // no waiter has made it during a whole nap
     }
   }
   naps = false;

@@ -117,9 +117,9 @@ class ProcessGroupShmem final : public BackendBase {
   c10::intrusive_ptr<WindowBase> new_window(const std::optional<at::Tensor>& tensor) override;
 
  private:
-  /// The group of libshmem. Throws if there is none now.
+  /// The group of libshmem. Throws if this rank is in no group now.
   [[nodiscard]] std::shared_ptr<Engine> engine() const;
-  /// None, if there is none now.
+  /// Null if this rank is in no group now.
   [[nodiscard]] std::shared_ptr<Engine> engine_now() const;
   std::shared_ptr<Engine> take_engine(std::string why);
   void leave(const std::string& why);

@@ -63,7 +63,7 @@ std::shared_ptr<Engine> ProcessGroupShmem::engine() const {
   return engine_;
 }
 
-/// From now on there is none, for that reason.
+/// From now on this rank is in no group, for that reason.
 std::shared_ptr<Engine> ProcessGroupShmem::take_engine(std::string why) {
   const std::scoped_lock lock(engine_mutex_);
   why_none_ = std::move(why);
@@ -83,7 +83,7 @@ void ProcessGroupShmem::registerOnCompletionHook(CompletionHook&& hook) {
 void ProcessGroupShmem::waitForPendingWorks() {
   const WithoutPython released;
   if (const auto engine = engine_now(); engine) {
-    engine->queue.hurry();  // nobody waits for them
+    engine->queue.hurry();  // no thread waits for them
     tracker_->wait_for_pending();
   }
 }

@@ -14,6 +14,9 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
   if (options.reduceOp != c10d::ReduceOp::SUM) {
     refuse(kName, "sparse tensors can only be summed");
   }
+  if (!tensor.device().is_cpu()) {
+    refuse(kName, "a tensor is on " + tensor.device().str() + "; sparse tensors are those of the CPU");
+  }
   const auto make = [tensor, size = static_cast<std::size_t>(size_)](const GroupHandle& group,
                                                                      std::chrono::milliseconds timeout) -> std::string {
     const auto gather = [&](const at::Tensor& mine, Tensors& all) {

@@ -33,8 +33,22 @@ void check_tensor(const char* name, const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != at::kStrided) {
     refuse(name, "a tensor is not dense");
   }
-  if (!tensor.device().is_cpu()) {
-    refuse(name, "a tensor is on " + tensor.device().str() + "; the backend shmem is for tensors of the CPU");
+  if (tensor.is_cpu()) {
+    return;
+  }
+  const std::string device = "a tensor is on " + tensor.device().str();
+  if (!tensor.is_cuda()) {
+    refuse(name, device + "; the backend shmem is for tensors of the CPU and of CUDA devices");
+  }
+  if (!cuda_problem().empty()) {
+    refuse(name, device + ", and CUDA's driver cannot be used: " + cuda_problem());
+  }
+}
+
+void check_host_tensor(const char* name, const at::Tensor& tensor) {
+  check_tensor(name, tensor);
+  if (!tensor.is_cpu()) {
+    refuse(name, "a tensor is on " + tensor.device().str() + "; this call is for tensors of the CPU");
   }
 }
 
@@ -118,10 +132,21 @@ at::Tensor as_real(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor.detach()) : tensor;
 }
 
+DeviceTensors& TensorCall::devices() {
+  if (!devices_) {
+    devices_ = std::make_unique<DeviceTensors>();
+  }
+  return *devices_;
+}
+
+void* TensorCall::place_of(const at::Tensor& flat, int use) {
+  return flat.is_cpu() ? flat.data_ptr() : devices().add(flat, use);
+}
+
 void TensorCall::read(const at::Tensor& tensor) {
   check_tensor(name_, tensor);
   kept_.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
-  from.push_back(kept_.back().data_ptr());
+  from.push_back(place_of(kept_.back(), DeviceTensors::kRead));
 }
 
 void TensorCall::write(const at::Tensor& tensor) {
@@ -132,7 +157,7 @@ void TensorCall::write(const at::Tensor& tensor) {
     kept_.push_back(at::empty(tensor.sizes(), tensor.options().requires_grad(false)));
     copies_.emplace_back(tensor.detach(), kept_.back());
   }
-  to.push_back(kept_.back().data_ptr());
+  to.push_back(place_of(kept_.back(), DeviceTensors::kWritten));
 }
 
 void TensorCall::update(const at::Tensor& tensor) {
@@ -143,44 +168,66 @@ void TensorCall::update(const at::Tensor& tensor) {
     kept_.push_back(tensor.detach().contiguous());
     copies_.emplace_back(tensor.detach(), kept_.back());
   }
-  from.push_back(kept_.back().data_ptr());
-  to.push_back(kept_.back().data_ptr());
+  void* const place = place_of(kept_.back(), DeviceTensors::kRead | DeviceTensors::kWritten);
+  from.push_back(place);
+  to.push_back(place);
 }
 
-at::Tensor TensorCall::buffer_for(const std::vector<at::Tensor>& tensors) {
+void* TensorCall::buffer_for(const std::vector<at::Tensor>& tensors) {
   std::size_t bytes = 0;
+  const at::Tensor* of_device = nullptr;
   for (const at::Tensor& tensor : tensors) {
     check_tensor(name_, tensor);
     bytes += bytes_of(tensor);
+    of_device = tensor.is_cpu() ? of_device : &tensor;
+  }
+  call.bytes = bytes;
+  if (of_device != nullptr) {
+    return devices().buffer(bytes, *of_device);
   }
   kept_.push_back(at::empty({static_cast<std::int64_t>(bytes)}, at::kByte));
-  call.bytes = bytes;
-  return kept_.back();
+  return kept_.back().data_ptr();
 }
 
 void TensorCall::read_all(const std::vector<at::Tensor>& tensors) {
-  const at::Tensor buffer = buffer_for(tensors);
-  auto* next = static_cast<char*>(buffer.data_ptr());
+  void* const buffer = buffer_for(tensors);
+  auto* next = static_cast<char*>(buffer);
   for (const at::Tensor& tensor : tensors) {
     const at::Tensor flat = tensor.detach().contiguous();
-    if (const std::size_t bytes = bytes_of(flat); bytes != 0) {
+    const std::size_t bytes = bytes_of(flat);
+    if (!flat.is_cpu()) {
+      devices().add_at(next, flat, DeviceTensors::kRead);
+    } else if (bytes != 0) {
       std::memcpy(next, flat.data_ptr(), bytes);
-      next += bytes;
     }
+    next += bytes;
   }
-  from.push_back(buffer.data_ptr());
+  from.push_back(buffer);
+}
+
+void TensorCall::write_to_all(const std::vector<at::Tensor>& tensors, void* buffer) {
+  auto* next = static_cast<char*>(buffer);
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.is_cpu()) {
+      scattered_.emplace_back(tensor.detach(), next);
+    } else if (tensor.is_contiguous()) {
+      devices().add_at(next, tensor, DeviceTensors::kWritten);
+    } else {
+      copies_.emplace_back(tensor.detach(), at::empty(tensor.sizes(), tensor.options().requires_grad(false)));
+      devices().add_at(next, copies_.back().second, DeviceTensors::kWritten);
+    }
+    next += bytes_of(tensor);
+  }
+  to.push_back(buffer);
 }
 
 void TensorCall::write_all(const std::vector<at::Tensor>& tensors) {
-  const at::Tensor buffer = buffer_for(tensors);
-  scattered_.emplace_back(tensors, buffer);
-  to.push_back(buffer.data_ptr());
+  write_to_all(tensors, buffer_for(tensors));
 }
 
 void TensorCall::update_all(const std::vector<at::Tensor>& tensors) {
   read_all(tensors);
-  scattered_.emplace_back(tensors, kept_.back());
-  to.push_back(kept_.back().data_ptr());
+  write_to_all(tensors, const_cast<void*>(from.back()));
 }
 
 /// FNV-1a, of 32 bits: the same in all processes.
@@ -232,6 +279,14 @@ std::string TensorCall::description() const {
 }
 
 const shmemx_group_call_t& TensorCall::to_make() {
+  if (devices_) {
+    try {
+      devices_->fetch(timeout_);
+    } catch (const std::exception& error) {
+      call.kind = kNoCall;
+      say(std::string("a tensor cannot be copied from its device: ") + error.what());
+    }
+  }
   call.from = from.data();
   call.to = to.data();
   call.from_bytes = from_bytes.data();
@@ -244,19 +299,20 @@ std::string TensorCall::failure(const GroupHandle& group, int error) const {
 }
 
 void TensorCall::copy_results() {
+  if (devices_) {
+    devices_->store();
+  }
   for (auto& [result, copied] : copies_) {
     result.copy_(copied);
+    if (!result.is_cpu()) {
+      finish_current_stream(result);  // which the program's need not be
+    }
   }
-  for (auto& [tensors, buffer] : scattered_) {
-    std::int64_t at = 0;
-    for (const at::Tensor& tensor : tensors) {
-      const auto bytes = static_cast<std::int64_t>(bytes_of(tensor));
-      if (bytes != 0) {
-        at::Tensor flat = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
-        std::memcpy(flat.data_ptr(), static_cast<const char*>(buffer.data_ptr()) + at, static_cast<std::size_t>(bytes));
-        tensor.detach().copy_(flat);
-      }
-      at += bytes;
+  for (auto& [tensor, bytes] : scattered_) {
+    if (tensor.numel() != 0) {
+      at::Tensor flat = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+      std::memcpy(flat.data_ptr(), bytes, bytes_of(flat));
+      tensor.copy_(flat);
     }
   }
 }

@@ -8,10 +8,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "python/shmem_torch/device_tensors.hpp"
 #include "python/shmem_torch/group_calls.hpp"
 
 namespace shmem_torch {
@@ -62,7 +64,8 @@ class TensorCall {
   /// This rank cannot make its call, for that reason.
   void say(std::string reason) { reason_ = std::move(reason); }
 
-  /// With the buffers below.
+  /// With the buffers below, to which the contents of tensors of devices are copied; if they cannot be, the call is one
+  /// that fails on all ranks.
   [[nodiscard]] const shmemx_group_call_t& to_make();
   [[nodiscard]] std::uint32_t signature() const { return signature_; }
   /// Once it is made.
@@ -78,7 +81,10 @@ class TensorCall {
 
  private:
   void sign(std::int64_t value);
-  at::Tensor buffer_for(const std::vector<at::Tensor>& tensors);
+  void write_to_all(const std::vector<at::Tensor>& tensors, void* buffer);
+  void* buffer_for(const std::vector<at::Tensor>& tensors);
+  DeviceTensors& devices();
+  void* place_of(const at::Tensor& flat, int use);
 
   [[nodiscard]] std::string description() const;
 
@@ -88,12 +94,15 @@ class TensorCall {
   Few<at::Tensor> like_{};  // of these messages speak
   std::string reason_{};    // or of this
   Few<at::Tensor> kept_{};
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies_{};                  // afterwards: to the first from the second
-  std::vector<std::pair<std::vector<at::Tensor>, at::Tensor>> scattered_{};  // likewise
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_{};      // afterwards: to the first from the second
+  std::vector<std::pair<at::Tensor, const void*>> scattered_{};  // likewise, from bytes
+  std::unique_ptr<DeviceTensors> devices_{};                     // those of devices, if there are any
 };
 
-/// Throws std::invalid_argument unless it is a dense tensor in the memory of this process.
+/// Throws std::invalid_argument unless it is a dense tensor of the CPU or of a CUDA device that can be used.
 void check_tensor(const char* name, const at::Tensor& tensor);
+/// Throws std::invalid_argument unless it is one in the memory of this process.
+void check_host_tensor(const char* name, const at::Tensor& tensor);
 /// Throws unless the list has one tensor, as calls of processes have, and checks it.
 const at::Tensor& only_tensor(const char* name, const std::vector<at::Tensor>& tensors);
 

@@ -270,7 +270,7 @@ WorkPointer Window::put(const at::Tensor& tensor, std::int64_t rank, std::int64_
                         const PutOptions& /*options*/) {
   constexpr const char* kName = "shmem:Window.put";
   const auto area = area_with(kName, rank);
-  check_tensor(kName, tensor);
+  check_host_tensor(kName, tensor);
   if (tensor.scalar_type() != area->type_of(rank)) {
     refuse(kName, "the tensor is " + dtype_name(tensor.scalar_type()) + ", that of rank " + std::to_string(rank) +
                       " is " + dtype_name(area->type_of(rank)));

@@ -125,7 +125,7 @@ c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
     future_ = future;
   }
   settle();
-  engine_->queue.hurry();  // nobody waits by wait()
+  engine_->queue.hurry();  // no thread waits by wait()
   return future;
 }
 
@@ -140,6 +140,8 @@ struct MessageWork::State {
   const std::uint64_t number = ticket.number();
   const at::Tensor tensor;
   at::Tensor flat{};
+  std::unique_ptr<DeviceTensors> device{};    // if it is one of a device
+  void* place = nullptr;                      // of the message's bytes
   shmemx_group_message_t* message = nullptr;  // constant once the work has been made
   std::mutex mutex{};
   std::condition_variable told{};
@@ -158,6 +160,13 @@ struct MessageWork::State {
       flat = request.sends ? tensor.detach().contiguous()
                            : at::empty(tensor.sizes(), tensor.options().requires_grad(false));
     }
+    if (flat.is_cpu()) {
+      place = flat.data_ptr();
+      return;
+    }
+    device = std::make_unique<DeviceTensors>();
+    place = device->add(flat, request.sends ? DeviceTensors::kRead : DeviceTensors::kWritten);
+    device->fetch(timeout);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -191,20 +200,25 @@ int MessageWork::State::post(const Engine& engine, void* context) {
   };
   const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * static_cast<std::size_t>(flat.element_size());
   const std::uint64_t limit = nanoseconds(timeout);
-  void* const data = flat.data_ptr();
   const std::uint32_t type = message_type_of(tensor.scalar_type());
   shmemx_group_t* const group = engine.group.get();
-  return request.sends ? shmemx_group_send_typed(group, data, bytes, type, request.peer, request.tag, limit, ended,
+  return request.sends ? shmemx_group_send_typed(group, place, bytes, type, request.peer, request.tag, limit, ended,
                                                  context, &message)
-                       : shmemx_group_receive_typed(group, data, bytes, type, request.peer, request.tag, limit, ended,
+                       : shmemx_group_receive_typed(group, place, bytes, type, request.peer, request.tag, limit, ended,
                                                     context, &message);
 }
 
 void MessageWork::State::end(bool tells_future) noexcept {
   std::exception_ptr why;
   try {
+    if (!request.sends && device) {
+      device->store();
+    }
     if (!request.sends && !tensor.is_contiguous()) {
       tensor.detach().copy_(flat);
+      if (device) {
+        finish_current_stream(tensor);
+      }
     }
   } catch (...) {  // no memory
     why = std::current_exception();
