@@ -32,7 +32,7 @@ class HeldStore {
   [[nodiscard]] bool storing(const py::bytes& key);
   py::array contains(const py::tuple& keys, std::uint64_t layout);
   void touch(const py::tuple& keys);
-  /// Of the layouts that were put or got here.
+  /// Evicts blocks of the layouts that were put or got here.
   py::array discard(const py::tuple& keys);
   void clear();
   py::tuple stats();

@@ -37,7 +37,7 @@ class Store:
     several processes are stored once.
 
     It is for blocks in memory that cannot be registered, such as an engine's pinned pool. When there is no room, the
-    least recently used blocks that nobody reads are evicted. :meth:`get` also reads from the other members. Blocks are
+    least recently used blocks without readers are evicted. :meth:`get` also reads from the other members. Blocks are
     contents by key: one that is there is not stored again. Thread-safe.
 
     With ``holder``: ``exchange`` may be a member of it; else one is made, in ``directory`` (as of :class:`Exchange`).
@@ -87,7 +87,7 @@ class Store:
     def get(self, keys: Keys, blocks: Any, layout: int = 0) -> NDArray[np.int32]:
         """Copies blocks to ``blocks``: from this store, or from the member that has them.
 
-        Returns for each 0, ``-errno.ENOENT`` (nobody has it), ``-errno.EPROTOTYPE`` (only with another layout),
+        Returns for each 0, ``-errno.ENOENT`` (no member has it), ``-errno.EPROTOTYPE`` (only with another layout),
         ``-errno.EMSGSIZE`` (it is not as large as its destination), or what :meth:`Exchange.try_pull` returns.
         """
         names, destinations = self._arguments("get", keys, blocks, True)
@@ -122,12 +122,12 @@ class Store:
         self._made.touch(_names(keys)[0])
 
     def discard(self, keys: Keys) -> NDArray[np.bool_]:
-        """Evicts blocks. Returns which of them were here. Their memory is used again when nobody reads them. With a holder:
+        """Evicts blocks. Returns which of them were here. Their memory is used again when no member reads them. With a holder:
         blocks of the layouts that this store has put or got, whoever has put them."""
         return self._made.discard(_names(keys)[0])
 
     def clear(self) -> None:
-        """Evicts all blocks that nobody in this process reads or stores; with a holder all of the tenant, but pinned ones.
+        """Evicts all blocks that no call of this process reads or stores; with a holder all of the tenant, but pinned ones.
         """
         self._made.clear()
 

@@ -81,7 +81,7 @@ class CopyQueue:
         self._drop(late)
 
     def oldest(self) -> float:
-        """How many seconds ago the oldest store began to wait that has not ended; 0: there is none."""
+        """How many seconds ago the oldest store began to wait that has not ended; 0 without one."""
         with self._lock:
             stores = [job.since for job in self._running if job.drop is not None]
             if self._stores:
