@@ -73,6 +73,9 @@ mca_coll_base_module_t* mca_coll_gba_comm_query(ompi_communicator_t* comm, int* 
 /* Begins the agreement of all members, and does not wait. REQUIRES: the lock; all members call it at the same one of
  * their barriers. */
 void mca_coll_gba_begin(mca_coll_gba_module_t* module);
+/* The communicator calls the previous module itself, unless a module of a higher priority has put itself in front, and
+ * calls this one. */
+void mca_coll_gba_put_back(mca_coll_gba_module_t* module, ompi_communicator_t* comm);
 /* At the end of the program. */
 void mca_coll_gba_forget_published(void);
 

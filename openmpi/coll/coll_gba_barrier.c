@@ -15,22 +15,8 @@
 /* From now on the communicator calls the previous module itself. REQUIRES: the lock, and to be called by MPI_Barrier on
  * this communicator, so that no other thread calls its barriers. */
 static void restore_previous(mca_coll_gba_module_t* module) {
-  mca_coll_base_comm_coll_t* const calls = module->comm->c_coll;
   module->server = MCA_COLL_GBA_PREVIOUS;
-  /* Unless a module of a higher priority has put itself in front, and calls this one. The communicator's reference to
-   * this module goes; its list of modules keeps it. */
-  if (calls->coll_barrier_module == &module->super) {
-    calls->coll_barrier = module->barrier;
-    calls->coll_barrier_module = module->barrier_module;
-    OBJ_RETAIN(module->barrier_module);
-    OBJ_RELEASE(module);
-  }
-  if (calls->coll_ibarrier_module == &module->super) {
-    calls->coll_ibarrier = module->ibarrier;
-    calls->coll_ibarrier_module = module->ibarrier_module;
-    OBJ_RETAIN(module->ibarrier_module);
-    OBJ_RELEASE(module);
-  }
+  mca_coll_gba_put_back(module, module->comm);
 }
 
 typedef void (*report_t)(const gba_ompi_setup_t* setup, const gba_ompi_component_t* component, const char* name);

@@ -15,6 +15,9 @@
 #include "opal/util/output.h"
 
 static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm);
+#if GBA_OMPI_MODULES_INSTALL
+static int disable(mca_coll_base_module_t* base, ompi_communicator_t* comm);
+#endif
 
 static void construct(mca_coll_gba_module_t* module) {
   memset((char*)module + sizeof module->super, 0, sizeof *module - sizeof module->super);
@@ -22,6 +25,9 @@ static void construct(mca_coll_gba_module_t* module) {
   OBJ_CONSTRUCT(&module->link.super, opal_list_item_t);
   module->link.module = module;
   module->super.coll_module_enable = enable;
+#if GBA_OMPI_MODULES_INSTALL
+  module->super.coll_module_disable = disable;
+#endif
   module->super.coll_barrier = mca_coll_gba_barrier;
   module->super.coll_ibarrier = mca_coll_gba_ibarrier;
 }
@@ -57,8 +63,44 @@ static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   module->ibarrier_module = comm->c_coll->coll_ibarrier_module;
   OBJ_RETAIN(module->barrier_module);
   OBJ_RETAIN(module->ibarrier_module);
+#if GBA_OMPI_MODULES_INSTALL
+  MCA_COLL_INSTALL_API(comm, barrier, mca_coll_gba_barrier, base, "gba");
+  MCA_COLL_INSTALL_API(comm, ibarrier, mca_coll_gba_ibarrier, base, "gba");
+#endif
   return OMPI_SUCCESS;
 }
+
+/* `put_back` takes over the reference that a function of the communicator has to its module, if it counts these. */
+static void exchange_references(mca_coll_gba_module_t* module, mca_coll_base_module_t* put_back) {
+#if GBA_OMPI_MODULES_INSTALL
+  (void)module;
+  (void)put_back;
+#else
+  OBJ_RETAIN(put_back);
+  OBJ_RELEASE(module); /* the communicator's list of modules keeps it */
+#endif
+}
+
+void mca_coll_gba_put_back(mca_coll_gba_module_t* module, ompi_communicator_t* comm) {
+  mca_coll_base_comm_coll_t* const calls = comm->c_coll;
+  if (calls->coll_barrier_module == &module->super) {
+    calls->coll_barrier = module->barrier;
+    calls->coll_barrier_module = module->barrier_module;
+    exchange_references(module, module->barrier_module);
+  }
+  if (calls->coll_ibarrier_module == &module->super) {
+    calls->coll_ibarrier = module->ibarrier;
+    calls->coll_ibarrier_module = module->ibarrier_module;
+    exchange_references(module, module->ibarrier_module);
+  }
+}
+
+#if GBA_OMPI_MODULES_INSTALL
+static int disable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
+  mca_coll_gba_put_back((mca_coll_gba_module_t*)base, comm);
+  return OMPI_SUCCESS;
+}
+#endif
 
 void mca_coll_gba_begin(mca_coll_gba_module_t* module) {
   gba_ompi_component_t* const common = &mca_coll_gba_component.common;

@@ -15,7 +15,7 @@ class Libshmem(CMakePackage):
     variant("pmix", default=True, description="Start of jobs by mpirun and srun")
     variant("metrics", default=False, description="Metrics of exchanges over HTTP")
     variant("mpi", default=False, description="Start of PEs by MPI (SHMEMX_INIT_WITH_MPI)")
-    variant("openmpi", default=False, description="Components for Open MPI 4.1 or 5.0")
+    variant("openmpi", default=False, description="Components for Open MPI 4.1, 5.0 or 6.0")
     variant("python", default=False, description="The Python module shmem_kv")
     variant("torch", default=False, description="The backend of torch.distributed, shmem_torch")
 
