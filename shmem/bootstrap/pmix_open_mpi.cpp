@@ -9,18 +9,21 @@ namespace shmem {
 
 namespace {
 
-/// Only Open MPI 5.0's variable, since that of another release may begin differently.
+/// Only the variable of Open MPI 5.0 and 6.0, since that of another release may begin differently.
 PmixForOpenMpi::Process* process_of_open_mpi() {
-  // Never closed, so that the variable stays.
-  void* const library = ::dlopen("libopen-pal.so.80", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
-  if (library == nullptr) {
-    return nullptr;
+  for (const char* const name : {"libopen-pal.so.80", "libopen-pal.so.40"}) {
+    // Never closed, so that the variable stays.
+    void* const library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    if (library == nullptr) {
+      continue;
+    }
+    const auto* const found = static_cast<const char*>(::dlsym(library, "opal_version_string"));
+    const std::string_view version = found == nullptr ? "" : found;
+    if (version.starts_with("5.0.") || version.starts_with("6.0.")) {
+      return static_cast<PmixForOpenMpi::Process*>(::dlsym(library, "opal_process_info"));
+    }
   }
-  const auto* const version = static_cast<const char*>(::dlsym(library, "opal_version_string"));
-  if (version == nullptr || !std::string_view(version).starts_with("5.0.")) {
-    return nullptr;
-  }
-  return static_cast<PmixForOpenMpi::Process*>(::dlsym(library, "opal_process_info"));
+  return nullptr;
 }
 
 }  // namespace
