@@ -31,6 +31,9 @@ constexpr UcxOption kTransportsWithoutTcp{kTransports, "TLS", "^sm,tcp"};
 /// The newer implementation of operations, UCX's default since 1.16: in 1.18 it cancels the atomic operations that
 /// processors execute (UCX_ATOMIC_MODE=cpu).
 constexpr UcxOption kProtocols{"UCX_PROTO_ENABLE", "PROTO_ENABLE", "n"};
+/// 1.this executes no atomic operations by processors: the newer implementation still cancels them, and the older one
+/// refuses them. From there on, requests carry out all operations.
+constexpr unsigned kFirstWithoutAtomics = 23;
 /// Large messages without memory keys, if the one-sided operations are carried out over TCP. TCP registers no memory,
 /// so UCX makes no cache of registrations. UCX 1.18 uses that cache nevertheless (in ucs_rcache_region_invalidate())
 /// when a message that carries a key has not yet left for a PE that is lost, and SIGSEGV ends the process. With an RDMA
@@ -58,12 +61,10 @@ struct UcxDemand {
   const char* why;
   unsigned since = 0;  // UCX 1.this
 };
-/// Without an adapter, requests carry out all operations.
+/// Without an adapter, or with one and UCX 1.23, requests carry out all operations.
 constexpr UcxDemand kDemandsOfRequests[] = {
-    {"UCX_MAX_EAGER_RAILS", "1",
-     "lets messages overtake each other, and without an RDMA adapter libshmem needs their order"},
-    {"UCX_MAX_EAGER_LANES", "1",
-     "lets messages overtake each other, and without an RDMA adapter libshmem needs their order"},
+    {"UCX_MAX_EAGER_RAILS", "1", "lets messages overtake each other, and libshmem needs their order here"},
+    {"UCX_MAX_EAGER_LANES", "1", "lets messages overtake each other, and libshmem needs their order here"},
 };
 constexpr UcxDemand kDemandsOfAdapters[] = {
     {"UCX_ATOMIC_MODE", "cpu",
@@ -74,11 +75,17 @@ constexpr UcxDemand kDemandsOfAdaptersOverTcp[] = {
     {"UCX_RNDV_SCHEME", "am", "lets this version of UCX crash when a PE that large messages go to is lost", 16},
 };
 
-Result<void> check_demands(const UcxCalls& calls, std::span<const UcxDemand> demands) {
+/// UCX 1.this
+unsigned minor_version(const UcxCalls& calls) {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
   calls.get_version(&major, &minor, &release);
+  return minor;
+}
+
+Result<void> check_demands(const UcxCalls& calls, std::span<const UcxDemand> demands) {
+  const unsigned minor = minor_version(calls);
   for (const UcxDemand& demand : demands) {
     const char* value = std::getenv(demand.variable);
     if (value != nullptr && std::string(value) != demand.value && minor >= demand.since) {
@@ -191,18 +198,16 @@ Result<void> UcxWorker::choose_operations(std::size_t remote_pes, bool direct, b
   if (auto good = rdma_only ? check_rdma() : Result<void>(); !good) {
     return good;
   }
-  if (!direct && transports_ == "tcp") {
-    return check_demands(calls_, kDemandsOfRequests);
+  one_sided_ = (direct || transports_ != "tcp") && minor_version(calls_) < kFirstWithoutAtomics;
+  without_tcp_ = rdma_only;
+  auto good = check_demands(calls_, one_sided_ ? std::span<const UcxDemand>(kDemandsOfAdapters) : kDemandsOfRequests);
+  if (good && one_sided_ && transports_ == "tcp") {
+    good = check_demands(calls_, kDemandsOfAdaptersOverTcp);
   }
-  if (auto good = check_demands(calls_, kDemandsOfAdapters); !good) {
-    return good;
-  }
-  if (auto good = transports_ == "tcp" ? check_demands(calls_, kDemandsOfAdaptersOverTcp) : Result<void>(); !good) {
+  if (!good || (!one_sided_ && !without_tcp_)) {
     return good;
   }
   end_context();
-  one_sided_ = true;
-  without_tcp_ = rdma_only;
   if (auto done = make_context(remote_pes); !done) {
     return done;
   }

@@ -293,6 +293,9 @@ TEST_F(NetworkRequestsTest, MessagesOfAnotherJobAreNotReceived) {
 
 /// PE 0 does what a program can do that has no key of PE 1's memory, but knows an address: UCX's own put by messages.
 TEST_F(NetworkRequestsTest, OfUcxItselfAreNotCarriedOut) {
+  if (UCP_API_MINOR >= 23) {
+    GTEST_SKIP() << "UCX 1." << UCP_API_MINOR << " does not send such a put";
+  }
   const auto texts = with_network(
       2,
       [](NetworkPe& me) -> std::string {
