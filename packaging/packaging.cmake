@@ -24,6 +24,9 @@ endif()
 if(TARGET shmem_bootstrap_mpich)
   list(APPEND CPACK_COMPONENTS_ALL libshmem-mpich)
 endif()
+if(TARGET shmem_bootstrap_abi)
+  list(APPEND CPACK_COMPONENTS_ALL libshmem-mpi-abi)
+endif()
 if(TARGET shmem_kv_core)
   list(APPEND CPACK_COMPONENTS_ALL python3-shmem-kv)
 endif()
@@ -181,7 +184,7 @@ gba_licences(${libshmem} BSD-2-Clause MIT bzip2-1.0.6)
 # Loaded when they are needed, by the soname: for jobs on several nodes, for mpirun and srun, and for metrics.
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS
-  "gba-fake-device, gba-tools, libmicrohttpd12t64 | libmicrohttpd12, libshmem-doc, libshmem-mpi, libshmem-mpich")
+  "gba-fake-device, gba-tools, libmicrohttpd12t64 | libmicrohttpd12, libshmem-doc, libshmem-mpi, libshmem-mpich, libshmem-mpi-abi")
 gba_replaces(libshmem libshmem)
 gba_scripts(libshmem libraries ${triggers})
 
@@ -218,6 +221,12 @@ gba_package(libshmem-mpich libshmem-mpich libs "OpenSHMEM 1.6 for one node or se
   "Lets the processes of a program of MPICH be PEs as well
  (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
 gba_depends(libshmem-mpich ${libshmem})
+
+gba_package(libshmem-mpi-abi libshmem-mpi-abi libs "OpenSHMEM 1.6 for one node or several: in programs of any MPI-5"
+  "Lets the processes of a program that is linked with libmpi_abi, the binary
+ interface of MPI-5, be PEs as well (SHMEMX_INIT_WITH_MPI,
+ SHMEM_BOOTSTRAP=mpi).")
+gba_depends(libshmem-mpi-abi ${libshmem})
 
 gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric memory, kv_shuffle, and exchanges, for Python"
   "NumPy arrays that the processes of a job share, the calls that move blocks of

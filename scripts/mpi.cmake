@@ -51,8 +51,23 @@ function(gba_find_other_mpi make wrapper)
   endforeach()
 endfunction()
 
-# gba_mpi_version(variable target): "Open MPI 4.1.4" or "MPICH 4.0.2", by the macros of the header; "MPI" for one that has
-# other macros.
+# gba_find_mpi_abi(): the target gba_mpi_abi of the binary interface that all makes of MPI-5 have, if it is there, as with
+# MPICH 5. Debian has no wrapper of the compiler for it that works.
+function(gba_find_mpi_abi)
+  find_library(GBA_MPI_ABI_LIBRARY mpi_abi)
+  find_path(GBA_MPI_ABI_INCLUDE mpi.h PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/mpi_abi_mpich
+    /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/mpi_abi_openmpi PATH_SUFFIXES include NO_DEFAULT_PATH
+    DOC "Where the mpi.h of MPI's standard binary interface is")
+  mark_as_advanced(GBA_MPI_ABI_LIBRARY GBA_MPI_ABI_INCLUDE)
+  if(GBA_MPI_ABI_LIBRARY AND GBA_MPI_ABI_INCLUDE)
+    add_library(gba_mpi_abi INTERFACE)
+    target_include_directories(gba_mpi_abi SYSTEM INTERFACE ${GBA_MPI_ABI_INCLUDE})
+    target_link_libraries(gba_mpi_abi INTERFACE ${GBA_MPI_ABI_LIBRARY})
+  endif()
+endfunction()
+
+# gba_mpi_version(variable target): "Open MPI 4.1.4" or "MPICH 4.0.2", or "MPI ABI", by the macros of the header; "MPI" for
+# one that has other macros.
 function(gba_mpi_version variable target)
   get_target_property(folders ${target} INTERFACE_INCLUDE_DIRECTORIES)
   if(NOT folders)
@@ -80,6 +95,8 @@ function(gba_mpi_version variable target)
     set(text "MPICH ${CMAKE_MATCH_1}")
   elseif(macros MATCHES "#define MPICH_NAME ")
     set(text MPICH)
+  elseif(macros MATCHES "#define MPI_ABI_VERSION ")
+    set(text "MPI ABI")
   endif()
   set(${variable} ${text} PARENT_SCOPE)
 endfunction()

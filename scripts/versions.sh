@@ -43,6 +43,7 @@ libgba lib/libgba.so
 libshmem lib/libshmem.so
 start-by-Open-MPI lib/libshmem_bootstrap_openmpi.so
 start-by-MPICH lib/libshmem_bootstrap_mpich.so
+start-by-MPI-5's-interface lib/libshmem_bootstrap_abi.so
 coll/gba lib/openmpi/mca_coll_gba.so
 scoll/gba lib/openmpi/mca_scoll_gba.so
 TEXT

@@ -41,7 +41,7 @@ LoadedMpi mpi_in(void* handle) {
   std::string version(text.data());
   version.erase(std::min(version.find('\n'), version.size()));
   std::ranges::replace(version, '\t', ' ');
-  return {version, flag != 0};
+  return {mpi_description(std::move(version), get_version), flag != 0};
 }
 
 std::vector<std::string> loaded_libraries() {
@@ -78,6 +78,12 @@ Error unusable(const std::string& why, const std::string& advice) {
 /// What to do if libshmem's own plug-in is missing.
 std::string advice_for(const std::string& version) {
   const auto make = mpi_make(version);
+  if (make == "abi") {
+    return fmt::format(
+        "this process uses {}: install the package libshmem-mpi-abi, or build libshmem with libmpi_abi (Debian: "
+        "libmpich-dev 5)",
+        version);
+  }
   if (make == "openmpi") {
     return fmt::format(
         "this process uses {}: install the package libshmem-mpi, or build libshmem with Open MPI "

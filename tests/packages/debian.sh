@@ -79,6 +79,7 @@ done
 for file in "$build"/lib/libshmem_bootstrap_*.so; do
   case "$file" in
     *_openmpi.so) [[ "$(depends libshmem-mpi)" == *libopenmpi* ]] || die "libshmem-mpi depends on $(depends libshmem-mpi)" ;;
+    *_abi.so) [[ "$(depends libshmem-mpi-abi)" == *"$libshmem (= "* ]] || die "libshmem-mpi-abi depends on $(depends libshmem-mpi-abi)" ;;
     *_mpich.so) [[ "$(depends libshmem-mpich)" == *libmpich* ]] || die "libshmem-mpich depends on $(depends libshmem-mpich)" ;;
   esac
 done

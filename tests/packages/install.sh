@@ -27,7 +27,7 @@ trap restore EXIT
 
 rm -f "$build"/install_manifest*.txt
 for component in libgba libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-device libshmem libshmem-tools libshmem-dev libshmem-doc \
-  libshmem-mpi libshmem-mpich python3-shmem-kv python3-shmem-torch; do
+  libshmem-mpi libshmem-mpich libshmem-mpi-abi python3-shmem-kv python3-shmem-torch; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
 ! grep -hv "^$prefix/" "$build"/install_manifest*.txt || { echo "these are not installed below the prefix" && exit 1; }

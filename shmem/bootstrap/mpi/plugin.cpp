@@ -29,7 +29,9 @@ static_assert(kRequestSize <= sizeof(shmem_mpi_transfer::request));
 
 /// A program linked with another MPI than this library has its own types.
 bool is_the_mpi_of_the_header() {
-#if defined(OPEN_MPI)
+#if defined(MPI_ABI_VERSION) && !defined(OPEN_MPI) && !defined(MPICH_NAME)
+  constexpr std::string_view kMake = "abi";
+#elif defined(OPEN_MPI)
   constexpr std::string_view kMake = "openmpi";
 #elif defined(MPICH_NAME)
   constexpr std::string_view kMake = "mpich";
@@ -39,7 +41,8 @@ bool is_the_mpi_of_the_header() {
   // The MPI that answers may have longer texts than the header's.
   std::array<char, shmem::kMpiVersionRoom> version{};
   int length = 0;
-  return MPI_Get_library_version(version.data(), &length) == MPI_SUCCESS && shmem::mpi_make(version.data()) == kMake;
+  return MPI_Get_library_version(version.data(), &length) == MPI_SUCCESS &&
+         shmem::mpi_make(shmem::mpi_description(version.data(), &MPI_Get_library_version)) == kMake;
 }
 
 const char* problem_of(MPI_Comm communicator) {

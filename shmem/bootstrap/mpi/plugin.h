@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What libshmem knows of MPI: a library that is linked with one make of MPI (libshmem_bootstrap_openmpi.so,
- * libshmem_bootstrap_mpich.so), and that libshmem loads when it is asked to start by MPI. All calls are made by the
- * thread that starts or ends the library; none of them blocks. Those that give an int give 0 or a status that text()
- * explains.
+ * libshmem_bootstrap_mpich.so), or with the interface that all have from MPI-5 on (libshmem_bootstrap_abi.so), and that
+ * libshmem loads when it is asked to start by MPI. All calls are made by the thread that starts or ends the library;
+ * none of them blocks. Those that give an int give 0 or a status that text() explains.
  */
 #ifndef SHMEM_BOOTSTRAP_MPI_PLUGIN_H
 #define SHMEM_BOOTSTRAP_MPI_PLUGIN_H

@@ -166,6 +166,7 @@ TEST_F(Pmix, IsReportedMissingWithoutALauncher) {
 /// Programs that call MPI_Init and then libshmem, on each MPI that is installed. Each has a plug-in of its own.
 struct Mpi {
   const char* name;
+  const char* program;
   const char* missing;
   int pes;
   std::vector<const char*> bootstraps;
@@ -178,10 +179,14 @@ void PrintTo(const Mpi& mpi, std::ostream* out) {
 class MpiPrograms : public Mpirun {
  protected:
   void need(const Mpi& mpi) {
-    if (::access(test_program(std::string("mpi_pes_") + mpi.name).c_str(), X_OK) != 0) {
+    program_ = test_program(mpi.program);
+    if (::access(program_.c_str(), X_OK) != 0) {
       GTEST_SKIP() << mpi.missing;
     }
-    is_mpich_ = std::string(mpi.name) == "mpich";
+    is_mpich_ = std::string(mpi.name).ends_with("mpich");
+    if (std::string(mpi.program) == "mpi_pes_abi") {
+      use_abi_of(is_mpich_ ? "mpich" : "openmpi");
+    }
     if (!is_mpich_) {
       Mpirun::SetUp();
     } else if (!test_support::run({"mpiexec.mpich", "--version"}).exit.clean()) {
@@ -190,7 +195,10 @@ class MpiPrograms : public Mpirun {
   }
 
   [[nodiscard]] Outcome run(int pes, std::vector<std::string> command, Environment environment = {}) const {
-    command.insert(command.begin(), test_program(is_mpich_ ? "mpi_pes_mpich" : "mpi_pes_openmpi"));
+    command.insert(command.begin(), program_);
+    if (abi_) {
+      environment.push_back("LD_LIBRARY_PATH=" + abi_->path());
+    }
     if (!is_mpich_) {
       return Mpirun::run(pes, command, environment);
     }
@@ -201,18 +209,36 @@ class MpiPrograms : public Mpirun {
   }
 
  private:
+  /// The program loads libmpi_abi.so.1 of this make: in Debian both have one, of which the link of this name is either.
+  void use_abi_of(const std::string& make) {
+    const std::string library = MPI_ABI_FOLDER "/libmpi_abi_" + make + ".so.1.0.0";
+    if (::access(library.c_str(), R_OK) != 0) {
+      GTEST_SKIP() << library << " is not installed";
+    }
+    abi_.emplace();
+    ASSERT_EQ(::symlink(library.c_str(), abi_->file("libmpi_abi.so.1").c_str()), 0);
+  }
+
   bool is_mpich_ = false;
+  std::string program_;
+  std::optional<test_support::TempDir> abi_;
 };
 
-const Mpi kOpenMpi{"openmpi", "built without MPI (libopenmpi-dev)", 4, {"mpi", "pmix", "auto"}, "process rank 1"};
-const Mpi kMpich{"mpich", "built without MPICH (libmpich-dev)", 3, {"mpi"}, "Killed (signal 9)"};
+constexpr const char* kNoAbi = "built without MPI-5's binary interface (libmpich-dev 5)";
+const Mpi kOpenMpi{"openmpi", "mpi_pes_openmpi",       "built without MPI (libopenmpi-dev)",
+                   4,         {"mpi", "pmix", "auto"}, "process rank 1"};
+const Mpi kMpich{"mpich", "mpi_pes_mpich", "built without MPICH (libmpich-dev)", 3, {"mpi"}, "Killed (signal 9)"};
+const Mpi kAbiOfOpenMpi{"abi_openmpi", "mpi_pes_abi", kNoAbi, 4, {"mpi", "pmix", "auto"}, "process rank 1"};
+const Mpi kAbiOfMpich{"abi_mpich", "mpi_pes_abi", kNoAbi, 3, {"mpi"}, "Killed (signal 9)"};
 
 class EachMpi : public MpiPrograms, public testing::WithParamInterface<Mpi> {
  protected:
   void SetUp() override { need(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, EachMpi, Values(kOpenMpi, kMpich),
+const auto kKinds = std::string(MPI_ABI_FOLDER).empty() ? std::vector{kOpenMpi, kMpich}
+                                                        : std::vector{kOpenMpi, kMpich, kAbiOfOpenMpi, kAbiOfMpich};
+INSTANTIATE_TEST_SUITE_P(Kinds, EachMpi, ValuesIn(kKinds),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(EachMpi, StartsTheWorld) {

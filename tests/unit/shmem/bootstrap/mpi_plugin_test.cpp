@@ -64,6 +64,12 @@ TEST(MpiPlugin, IsForTheMpiThatIsInitialised) {
   EXPECT_EQ(loaded_mpi(), "MPICH Version: 9");
 }
 
+TEST(MpiPlugin, IsThatOfTheStandardsInterface) {
+  const auto mpi = load_stand_in(STAND_IN_ABI);
+  EXPECT_EQ(loaded_mpi(), "Open MPI v6.0.0 (MPI ABI)");
+  EXPECT_EQ(mpi_plugin_name(loaded_mpi()), "libshmem_bootstrap_abi.so");
+}
+
 TEST(MpiPlugin, IsTheGivenOne) {
   const auto mpich = load_stand_in(STAND_IN_INITIALISED_MPICH);
   const auto loaded = load_mpi_plugin(STAND_IN_OTHER);
