@@ -10,6 +10,9 @@ import fake_cuda
 import torch
 from ranks import RanksTest, dist
 
+# Newer versions of PyTorch ask what kind of device it is.
+torch.cuda.get_device_capability = lambda device=None: (9, 0)
+
 PINNED = os.environ.get("SHMEM_TORCH_PINNED") != "0"
 OUT_OF_MEMORY = 2
 NO_DEVICE = 100
@@ -205,14 +208,11 @@ def refuses(rank, size):
     # A device that never makes its tensor.
     late = device(of(rank))
     options = dist.AllreduceOptions()
-    options.timeout = datetime.timedelta(seconds=2)
+    options.timeout = datetime.timedelta(seconds=1 if rank == 0 else 60)
     if rank == 0:
         fake_cuda.write_later(late, of(rank))
     text = text_of(lambda: group.allreduce([late], options).wait())
-    if rank == 0:
-        assert "the device has not made the tensor within 2000 ms" in text, text
-    else:
-        assert text != "nothing was raised"
+    assert "rank 0" in text and "the device has not made the tensor within 1000 ms" in text, text
 
 
 def counts_nothing_wrong(rank, size):
