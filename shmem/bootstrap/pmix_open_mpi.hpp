@@ -10,8 +10,8 @@
 namespace shmem {
 
 /// If a process has called PMIx_Init, MPI_Init of Open MPI from 5.0 on leaves that call out, though only the call tells
-/// it the process's name: it ends with 'local rank --> Returned "Not found"'. MPI_Finalize calls PMIx_Finalize all the same.
-/// So libshmem calls PMIx_Init once more in Open MPI's place, if Open MPI is loaded and has not started.
+/// it the process's name: it ends with 'local rank --> Returned "Not found"'. MPI_Finalize calls PMIx_Finalize all the
+/// same. So libshmem calls PMIx_Init once more in Open MPI's place, if Open MPI is loaded and has not started.
 class PmixForOpenMpi {
  public:
   /// After PMIx_Init.
