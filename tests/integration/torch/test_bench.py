@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/torch_backends.py measures to its end, and judges figures rightly. How fast anything is here does not count."""
+"""bench/torch_backends.py and bench/torch_step_sync.py measure to their end, and the first judges figures rightly. How fast
+anything is here does not count."""
 
 import contextlib
 import io
@@ -9,6 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "bench"))
 import torch_backends  # exits with 77 without torch
+import torch_step_sync
 
 
 class Bench(unittest.TestCase):
@@ -54,6 +56,20 @@ class Bench(unittest.TestCase):
         self.assertRegex(missed(2, "all_reduce", 64 << 20, 10.0, 1.5, 1.5)[0], "67 % of the copy")
         without_gloo = {"shmem": 1.0, "symmetric": 1.0, "copy": 1.0}
         self.assertEqual(list(torch_backends.misses(2, [("all_reduce", "bfloat16", 4, without_gloo)])), [])
+
+    def test_step_sync(self):
+        output = io.StringIO()
+        sys.argv = ["torch_step_sync.py", "--sizes", "2", "--seconds", "0.01", "--neighbours", "0", "--kills", "1"]
+        with contextlib.redirect_stdout(output):
+            torch_step_sync.main()
+        steps, _, kills = output.getvalue().partition("until all others know")
+        rows = [line.split()[:4] for line in steps.splitlines() if line.lstrip()[:2] in ("1 ", "2 ")]
+        for nodes in ("1", "2"):
+            for backend in ("gloo", "shmem"):
+                self.assertIn([nodes, "2", "0", backend], rows, output.getvalue())
+        lines = [line for line in kills.splitlines() if line.split()[:2] == ["shmem", "2"]]
+        self.assertEqual(len(lines), 1, kills)
+        self.assertIn("rank 1", lines[0])
 
 
 if __name__ == "__main__":
