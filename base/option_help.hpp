@@ -6,13 +6,54 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace base {
 
 /// Shows the words or the kind of value that an option takes, and says in its text what else is true of it, in the
-/// place of CLI11's names of types and checks. Set it before subcommands are added, which inherit it.
+/// place of CLI11's names of types and checks. Lines look alike with all versions of CLI11, and are not broken: completions
+/// and documents have them. Set it before subcommands are added, which inherit it.
 class OptionHelp : public CLI::Formatter {
  public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    const std::string footer = app->get_footer();
+    return app->get_description() + "\n" + make_usage(app, std::move(name)) + make_positionals(app) +
+           make_groups(app, mode) + make_subcommands(app, mode) + "\n" + footer + (footer.empty() ? "" : "\n");
+  }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string text = "Usage: " + name;
+    text +=
+        app->get_options([](const CLI::Option* option) { return option->nonpositional(); }).empty() ? "" : " [OPTIONS]";
+    for (const CLI::Option* option : app->get_options([](const CLI::Option* one) { return one->get_positional(); })) {
+      text += " " + make_option_usage(option);
+    }
+    const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+    const bool needs_one = app->get_require_subcommand_min() != 0;
+    return text + (!has_commands ? "\n" : needs_one ? " SUBCOMMAND\n" : " [SUBCOMMAND]\n");
+  }
+
+  std::string make_group(std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
+    std::string text = "\n" + title_of(std::move(group)) + ":\n";
+    for (const CLI::Option* option : options) {
+      text += make_option(option, positional);
+    }
+    return text;
+  }
+
+  std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode /*mode*/) const override {
+    std::string text;
+    for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
+      text += (text.empty() ? "\nSubcommands:\n" : "") + line("  " + command->get_name(), command->get_description());
+    }
+    return text;
+  }
+
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    return line("  " + make_option_name(option, positional) + make_option_opts(option), make_option_desc(option));
+  }
+
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) {
       return {};
@@ -48,6 +89,20 @@ class OptionHelp : public CLI::Formatter {
   }
 
  private:
+  static constexpr std::size_t kColumn = 30;  // where texts begin
+
+  static std::string line(std::string name, const std::string& text) {
+    if (!text.empty()) {
+      name += name.size() >= kColumn ? "\n" + std::string(kColumn, ' ') : std::string(kColumn - name.size(), ' ');
+    }
+    return name + text + "\n";
+  }
+
+  /// Newer versions of CLI11 write its own names in capitals.
+  static std::string title_of(std::string group) {
+    return group == "OPTIONS" ? "Options" : group == "POSITIONALS" ? "Positionals" : group;
+  }
+
   static constexpr const char* kText = "TEXT";
   static constexpr std::size_t kManyDigits = 11;
 

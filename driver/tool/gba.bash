@@ -12,7 +12,7 @@ _gba() {
   done
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W \
-      "$("$program" ${command:+"$command"} --help 2>/dev/null | grep -oE -- '^  (-[a-z],)?--[a-z-]+' | sed 's/.*--/--/')" -- "$word")
+      "$("$program" ${command:+"$command"} --help 2>/dev/null | grep -oE -- '^ +(-[a-z], *)?--[a-z-]+' | sed 's/.*--/--/')" -- "$word")
   elif [[ -z $command ]]; then
     mapfile -t COMPREPLY < <(compgen -W \
       "$("$program" --help 2>/dev/null | sed -n '/^Subcommands:/,$ s/^  \([a-z][a-z]*\) .*/\1/p')" -- "$word")

@@ -7,7 +7,7 @@ _kv_exchange() {
   if ((COMP_CWORD == 1)); then
     names="serve hold pin unpin events put get list stats top exchanges ping bench --help --version"
   elif [[ $word == -* ]]; then
-    names="$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -- '^  (-[a-z],)?--[a-z-]+' | sed 's/.*--/--/')"
+    names="$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -- '^ +(-[a-z], *)?--[a-z-]+' | sed 's/.*--/--/')"
   else
     return # bash completes a file name
   fi

@@ -18,7 +18,7 @@ _kv_shuffle() {
       ;;
     --rounds) names=all ;;
     --from | --to | --tolerance | --layers | --blocks | --heads | --page | --head-dim | --element-size | --cores | --repeats) return ;;
-    *) names="$("$program" --help 2>/dev/null | grep -oE -- '^  (-[a-z],)?--[a-z-]+' | sed 's/.*--/--/')" ;;
+    *) names="$("$program" --help 2>/dev/null | grep -oE -- '^ +(-[a-z], *)?--[a-z-]+' | sed 's/.*--/--/')" ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
 }
