@@ -51,14 +51,15 @@ def check_calls():
     dist.barrier()
 
 
-def by_environment(folder, victim):
+def by_environment(folder, victim, backend):
     """A rank of torchrun. The victim dies in the first attempt; torchrun then starts all ranks again."""
     rank, attempt = int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]
-    dist.init_process_group("shmem")
+    dist.init_process_group(backend)
     check_calls()
     if victim >= 0 and attempt == "0":
-        # torchrun ends the other ranks, perhaps before they have seen the failure.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # torchrun ends the other ranks, perhaps before they have seen the failure, which some of gloo's never do.
+        if backend == "shmem":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         dist.barrier()
         if rank == victim:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -111,13 +112,14 @@ class Launch(unittest.TestCase):
         options = ["--rdzv_backend", "c10d", "--rdzv_conf", "store_type=file"]
         return [*options, "--local_addr", "localhost"], variables  # a host's name may have no address in a chroot
 
-    def torchrun(self, victim):
+    def torchrun(self, victim, size=2, backend="shmem"):
+        """What the ranks have written, by file."""
         options, variables = self.rendezvous()
-        options += ["--nproc_per_node", "2", "--max_restarts", "1", "--monitor_interval", "0.2"]
+        options += ["--nproc_per_node", str(size), "--max_restarts", "1", "--monitor_interval", "0.2"]
         # A rank that does not exist: Python 3.11 and PyTorch 1.13 do not understand the defaults of these options.
         options += ["--redirects", "9:1", "--tee", "9:1", "--log_dir", str(self.logs)]
         output = self.logs / "output"
-        arguments = [*options, __file__, str(self.folder), str(victim)]
+        arguments = [*options, __file__, str(self.folder), str(victim), backend]
         job = FORK.Process(target=run_torchrun, args=(arguments, variables, output))
         job.start()
         try:
@@ -127,20 +129,35 @@ class Launch(unittest.TestCase):
                 os.killpg(job.pid, signal.SIGKILL)
                 job.join()
         self.assertEqual(job.exitcode, 0, output.read_text())
+        files = {file.name: file.read_text() for file in self.folder.iterdir()}
+        for file in files:
+            (self.folder / file).unlink()
+        return files
 
     def test_torchrun(self):
-        self.torchrun(victim=-1)
-        self.assertEqual(self.files(), ["done.0.0", "done.0.1"])
+        for size in (2, 4):
+            for backend in ("gloo", "shmem"):
+                with self.subTest(size=size, backend=backend):
+                    self.assertEqual(sorted(self.torchrun(-1, size, backend)), [f"done.0.{rank}" for rank in range(size)])
+
+    def test_torchrun_starts_four_ranks_again(self):
+        for backend in ("gloo", "shmem"):
+            with self.subTest(backend=backend):
+                files = self.torchrun(2, 4, backend)
+                failures = {file: text for file, text in files.items() if "failure" in file}
+                self.assertEqual(sorted(files.keys() - failures.keys()), [f"done.1.{rank}" for rank in range(4)])
+                if backend == "shmem":
+                    self.assertEqual(sorted(failures), ["failure.0", "failure.1", "failure.3"])
+                    for text in failures.values():
+                        self.assertRegex(text, "rank 2 .*dead")
 
     def test_torchrun_starts_again_after_a_rank_was_killed(self):
         for victim in (0, 1):  # rank 0 serves the store
             with self.subTest(victim=victim):
-                self.torchrun(victim)
-                failure = self.folder / f"failure.{1 - victim}"
-                self.assertEqual(self.files(), ["done.1.0", "done.1.1", failure.name])
-                self.assertRegex(failure.read_text(), f"rank {victim} .*dead")
-                for file in self.folder.iterdir():
-                    file.unlink()
+                files = self.torchrun(victim)
+                failure = f"failure.{1 - victim}"
+                self.assertEqual(sorted(files), ["done.1.0", "done.1.1", failure])
+                self.assertRegex(files[failure], f"rank {victim} .*dead")
 
     def test_tcp_store(self):
         size = 3
@@ -164,4 +181,4 @@ class Launch(unittest.TestCase):
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         unittest.main(verbosity=0)
-    by_environment(pathlib.Path(sys.argv[1]), int(sys.argv[2]))
+    by_environment(pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
