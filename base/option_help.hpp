@@ -12,8 +12,8 @@
 namespace base {
 
 /// Shows the words or the kind of value that an option takes, and says in its text what else is true of it, in the
-/// place of CLI11's names of types and checks. Lines look alike with all versions of CLI11, and are not broken: completions
-/// and documents have them. Set it before subcommands are added, which inherit it.
+/// place of CLI11's names of types and checks. Lines look alike with all versions of CLI11, and are not broken:
+/// completions and documents have them. Set it before subcommands are added, which inherit it.
 class OptionHelp : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
