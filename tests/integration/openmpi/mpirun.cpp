@@ -13,7 +13,12 @@ Seconds limit() {
 
 Options two_nodes(const std::string& agent) {
   // Without a map, --oversubscribe places all ranks on the first node in Open MPI 5.0.
-  return {"--mca", "plm_rsh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "ppr:2:node"};
+  Options all{"--mca", "plm_rsh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "ppr:2:node"};
+  if (OPENMPI_MAJOR >= 6) {
+    // Its own TCP does not connect two nodes by the loopback, and it leaves UCX to hardware that it knows.
+    all.insert(all.end(), {"--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"});
+  }
+  return all;
 }
 
 Options last_rank_by(const std::vector<std::string>& command) {

@@ -195,8 +195,6 @@ class ShmemNodes : public Shmem {
   static Options options() {
     Options all = openmpi_test::two_nodes(OPENMPI_NODE_AGENT);
     all.insert(all.end(), kWithoutColl.begin(), kWithoutColl.end());
-    // Open MPI 6 otherwise leaves UCX, by which its PEs reach each other, to hardware that it knows.
-    all.insert(all.end(), {"--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"});
     return all;
   }
 
