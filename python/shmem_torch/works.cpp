@@ -406,13 +406,21 @@ bool JoinedWork::isSuccess() const {
 bool JoinedWork::wait(std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
+  std::exception_ptr failure;
   for (const auto& work : works_) {
     auto left = timeout;
     if (timeout != kNoTimeout && timeout.count() >= 0) {
       const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
       left = std::max(timeout - passed, std::chrono::milliseconds(1));
     }
-    work->wait(left);
+    try {
+      work->wait(left);
+    } catch (...) {
+      failure = failure ? failure : std::current_exception();
+    }
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
   }
   return true;
 }

@@ -163,7 +163,7 @@ class JoinedWork final : public WorkBase {
 
   bool isCompleted() override;
   bool isSuccess() const override;
-  /// Throws the failure of the first call that has failed.
+  /// Throws the failure of the first call that has failed, when all are over.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override { wait(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;

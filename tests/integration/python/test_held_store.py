@@ -19,7 +19,7 @@ _PATIENT = 20  # seconds; the machine may be busy
 _ANOTHER = """
 import sys, numpy as np, shmem_kv
 store = shmem_kv.Store(holder=sys.argv[1], answer_time=20)
-print(list(store.put("of another", np.full(65536, 9, np.uint8), 7)), flush=True)
+print(store.put("of another", np.full(65536, 9, np.uint8), 7).tolist(), flush=True)
 """
 
 
