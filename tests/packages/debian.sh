@@ -48,7 +48,7 @@ done
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
 # dpkg-query fails for files that belong to no package.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
-  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi|mpich)|python3-shmem-(kv|torch))(:[a-z0-9]+)?: ' || true)"
+  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi|mpich|mpi-abi)|python3-shmem-(kv|torch))(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
@@ -135,7 +135,8 @@ if [[ -d "$components" ]]; then
   echo "== libgba-openmpi"
   # Its structs are those of one series: libopenmpi3 has 4.1, libopenmpi40 has 5.0.
   [[ "$(depends libgba-openmpi)" =~ "$libgba (= ".*"libopenmpi3 (>= 4.1".*"libopenmpi3 (<< 4.2)" ||
-    "$(depends libgba-openmpi)" =~ "$libgba (= ".*"libopenmpi40 (>= 5.0".*"libopenmpi40 (<< 5.1)" ]] ||
+    "$(depends libgba-openmpi)" =~ "$libgba (= ".*"libopenmpi40 (>= 5.0".*"libopenmpi40 (<< 5.1)" ||
+    "$(depends libgba-openmpi)" =~ "$libgba (= ".*"libopenmpi40 (>= 6.0".*"libopenmpi40 (<< 6.1)" ]] ||
     die "libgba-openmpi depends on $(depends libgba-openmpi)"
   LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PATH="$root/usr/bin:$PATH" \
     "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$components"

@@ -51,7 +51,7 @@ esac
 exec $(command -v pkg-config) "\$@"
 TEXT
 chmod +x "$work/pkg-config"
-without=(-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DGBA_MPICC_OPENMPI=/bin/false -DGBA_MPICC_MPICH=/bin/false -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON -DSHMEM_PYTHON=/bin/false)
+without=(-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DGBA_MPICC_OPENMPI=/bin/false -DGBA_MPICC_MPICH=/bin/false -DGBA_MPI_ABI_LIBRARY= -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON -DSHMEM_PYTHON=/bin/false)
 echo "== AUTO"
 configure "${without[@]}" || die "a build with what is required only: $(<"$work/log")"
 for switch in "${switches[@]}"; do
@@ -81,7 +81,7 @@ said "libopenmpi-dev"
 ! builds SHMEM_MPI || die "the start by MPI is built without headers"
 echo "== OFF, on this machine"
 touch "$work/has-all"
-with=(-UGBA_MPICC -UGBA_MPICC_OPENMPI -UGBA_MPICC_MPICH -DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF -DCMAKE_DISABLE_FIND_PACKAGE_GTest=OFF -USHMEM_PYTHON -UGBA_OPENMPI_HEADERS)
+with=(-UGBA_MPICC -UGBA_MPICC_OPENMPI -UGBA_MPICC_MPICH -UGBA_MPI_ABI_LIBRARY -DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF -DCMAKE_DISABLE_FIND_PACKAGE_GTest=OFF -USHMEM_PYTHON -UGBA_OPENMPI_HEADERS)
 mapfile -t off < <(set_all OFF)
 configure "${with[@]}" "${off[@]}" -DSHMEM_TORCH=OFF || die "$(<"$work/log")"
 for switch in "${switches[@]}"; do
