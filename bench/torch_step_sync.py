@@ -14,6 +14,7 @@ UCC all is. Neighbours are other processes that compute. Set PYTHONPATH to build
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -110,7 +111,15 @@ def lose_a_rank(rank, size, backend, folder):
         json.dump([time.monotonic(), text], file)
 
 
+def init_mpi():
+    """PyTorch calls MPI in a thread of its own, and would say so to no one: UCC ends a process that does that."""
+    multiple = 3  # MPI_THREAD_MULTIPLE
+    ctypes.CDLL("libmpi.so.40").MPI_Init_thread(None, None, multiple, ctypes.byref(ctypes.c_int()))
+
+
 def run_rank(arguments):
+    if arguments.mpi or arguments.kill == "mpi":
+        init_mpi()
     rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", arguments.rank))
     if arguments.nodes > 1:
         os.environ["SHMEM_HOST_ID"] = f"node-{rank % arguments.nodes}"
