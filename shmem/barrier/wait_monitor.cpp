@@ -12,6 +12,10 @@
 namespace shmem {
 namespace {
 
+/// A PE that ends mostly does so while others already wait for it, or soon after they have begun to.
+constexpr std::chrono::milliseconds kEarlyLooks{20};
+constexpr std::chrono::milliseconds kEarly{200};
+
 Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
   return time < Clock::time_point::max() - now ? now + time : Clock::time_point::max();
 }
@@ -21,7 +25,8 @@ Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
 void WaitMonitor::begin(Clock::time_point now) {
   begun_ = true;
   began_ = now;
-  next_look_ = after(now, look_each_);
+  until_look_ = std::min<std::chrono::nanoseconds>(kEarlyLooks, look_each_);
+  next_look_ = after(now, until_look_);
   const auto timeout = job_.options.barrier_timeout;
   const bool limited = limit_ || timeout.count() > 0;
   deadline_ = limited ? after(now, limit_.value_or(timeout)) : Clock::time_point::max();
@@ -41,7 +46,8 @@ std::errc WaitMonitor::operator()() {
     return std::errc::timed_out;
   }
   if (now >= next_look_) {
-    next_look_ = after(now, look_each_);
+    until_look_ = now - began_ < kEarly ? until_look_ : std::min(2 * until_look_, look_each_);
+    next_look_ = after(now, until_look_);
     if (const std::errc error = look(); error != std::errc{}) {
       return error;
     }
@@ -54,7 +60,7 @@ std::errc WaitMonitor::operator()() {
 }
 
 std::chrono::nanoseconds WaitMonitor::longest_sleep() const {
-  const std::chrono::nanoseconds left = deadline_ - Clock::now();
+  const std::chrono::nanoseconds left = std::min(deadline_, next_look_) - Clock::now();
   return std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds{0}, kLongestSleep);
 }
 

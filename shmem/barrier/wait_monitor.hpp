@@ -69,7 +69,8 @@ class WaitMonitor {
   void begin(Clock::time_point now);
 
   const Job& job_;
-  std::chrono::nanoseconds look_each_ = std::chrono::milliseconds{500};
+  std::chrono::nanoseconds look_each_ = std::chrono::milliseconds{500};  // at most; less in the beginning
+  std::chrono::nanoseconds until_look_{0};                               // from the last one to the next
   std::optional<std::chrono::nanoseconds> limit_;
   bool warns_ = true;
   bool begun_ = false;

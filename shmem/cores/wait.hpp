@@ -8,6 +8,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <system_error>
 
@@ -246,6 +247,10 @@ std::chrono::nanoseconds longest_sleep(const Check& check) {
   } else {
     return kLongestSleep;
   }
+}
+template <std::invocable Check>
+std::chrono::nanoseconds longest_sleep(const std::reference_wrapper<Check>& check) {
+  return longest_sleep(check.get());
 }
 
 /// A waiter's action between two checks of a word: spin, then yield, then sleep on the word. `check` is called before
