@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/fd.hpp"
+#include "base/valgrind.hpp"
 
 namespace base {
 namespace {
@@ -128,9 +129,10 @@ std::uint64_t grown(std::uint64_t before, std::uint64_t now) {
 }  // namespace
 
 bool has_ended(pid_t process) {
-  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  // valgrind does not know the call, and would say so each time.
+  const UniqueFd handle(RUNNING_ON_VALGRIND != 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!handle) {
-    // No descriptor to spare, an old kernel, or a container that forbids the call.
+    // No descriptor to spare, an old kernel, valgrind, or a container that forbids the call.
     return process > 0 && ((::kill(process, 0) != 0 && errno == ESRCH) || is_zombie(process));
   }
   pollfd end{handle.get(), POLLIN, 0};
