@@ -99,7 +99,7 @@ OpenMpiWorker::OpenMpiWorker(Library library, const std::vector<std::string>& fi
   const std::string root = BENCH_SOURCE_ROOT;
   const bool mpi = library == Library::kMpi;
   std::vector<std::string> command{"/usr/bin/env",
-                                   mpi ? "mpic++" : "shmemc++",
+                                   mpi ? "mpic++" : "oshc++",
                                    mpi ? "-DBENCH_OPENMPI_MPI" : "-DBENCH_OPENMPI_SHMEM",
                                    "-std=c++20",
                                    "-O2",
