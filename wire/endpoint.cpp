@@ -170,6 +170,11 @@ Result<Endpoint> parse_listening_endpoint(const std::string& text) {
   return endpoint;
 }
 
+Result<Endpoint> parse_service_endpoint(const std::string& text) {
+  const bool is_port = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return parse_listening_endpoint(is_port ? "127.0.0.1:" + text : text);
+}
+
 Result<Endpoint> parse_endpoint(const std::string& text) {
   auto endpoint = parse_listening_endpoint(text);
   if (endpoint && endpoint->any_address()) {

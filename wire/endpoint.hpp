@@ -46,6 +46,9 @@ Result<Endpoint> parse_endpoint(const std::string& text);
 /// The same, where this process is to listen: also 0.0.0.0 and [::], which parse_endpoint refuses.
 Result<Endpoint> parse_listening_endpoint(const std::string& text);
 
+/// The same for a service that is this machine's unless an address is given: also a port alone, of 127.0.0.1.
+Result<Endpoint> parse_service_endpoint(const std::string& text);
+
 /// A non-blocking socket that listens at `where` only; at [::] also for IPv4. If `where` has port 0, it gets the port
 /// that was chosen.
 Result<base::UniqueFd> listen_at(Endpoint& where);

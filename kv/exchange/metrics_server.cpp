@@ -70,10 +70,6 @@ Result<Calls> load_microhttpd() {
                           kLibrary, why == nullptr ? "no reason given" : why));
 }
 
-bool is_port(const std::string& address) {
-  return !address.empty() && address.find_first_not_of("0123456789") == std::string::npos;
-}
-
 /// A thread of its own, and not the library's, runs the library. MHD_stop_daemon() while the library's thread reads a
 /// wrong request ends the process: version 0.9.75 then takes the answer that it did not make.
 class HttpServer final : public MetricsServer {
@@ -162,7 +158,7 @@ class HttpServer final : public MetricsServer {
 }  // namespace
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address, Page page) {
-  auto where = wire::parse_listening_endpoint(is_port(address) ? "127.0.0.1:" + address : address);
+  auto where = wire::parse_service_endpoint(address);
   if (!where) {
     return fail(where.error().code,
                 fmt::format("cannot answer requests for metrics at \"{}\": {}", address, where.error().text));

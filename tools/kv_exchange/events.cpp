@@ -38,10 +38,6 @@ std::string line_of(const char* what, std::uint64_t number, std::uint64_t layout
                      printable(std::string(reinterpret_cast<const char*>(key.data), key.bytes)));
 }
 
-bool is_port(const std::string& address) {
-  return !address.empty() && address.find_first_not_of("0123456789") == std::string::npos;
-}
-
 }  // namespace
 
 // ---- Lines ----
@@ -129,7 +125,7 @@ Result<void> events(const Options& options) {
 // ---- The server ----
 
 Result<EventServer> EventServer::listen(const std::string& address) {
-  auto where = wire::parse_listening_endpoint(is_port(address) ? "127.0.0.1:" + address : address);
+  auto where = wire::parse_service_endpoint(address);
   auto socket = where ? wire::listen_at(*where) : Result<base::UniqueFd>(where.error());
   if (!socket) {
     return fail(socket.error().code, fmt::format("cannot send events at \"{}\": {}; name another address or port, or "
