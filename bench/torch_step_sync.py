@@ -188,34 +188,20 @@ def run(words, size, nodes, of_mpi, *more):
         return files, "\n".join(outputs), ended
 
 
-def compute():
-    while True:
-        pass
-
-
-@contextlib.contextmanager
-def neighbours(count):
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-def ways():
-    """Which launchers have which backends."""
-    return [("", False)] if not dist.is_mpi_available() else [("mpi", False), ("ucc", True)]
+def runs():
+    """Those that have all backends between them: "": without MPI's launcher."""
+    return ["mpi", "ucc"] if dist.is_mpi_available() else [""]
 
 
 def figures(arguments):
+    from torch_backends import neighbours
+
     print(f"{'nodes':>5} {'ranks':>5} {'neighbours':>10} {'backend':>8} {'median us':>10} {'mean us':>9} {'99 % us':>9} {'as fast as gloo':>16}")
     table = []
     for nodes in arguments.nodes_of_runs:
         for size in arguments.sizes:
             for count in arguments.neighbours:
-                for of_mpi, _ in ways():
+                for of_mpi in runs():
                     with neighbours(count):
                         words = ["--seconds", str(arguments.seconds), *(["--mpi"] if of_mpi else [])]
                         files, output, _ = run(words, size, nodes, of_mpi)

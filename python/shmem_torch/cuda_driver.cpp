@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kLibrary = "libcuda.so.1";
 constexpr const char* kPinned = "SHMEM_TORCH_PINNED";
 
-// Of the driver's interface, which is the same in all versions of CUDA from 11 on.
+// These belong to the driver's interface, which is the same in all versions of CUDA from 11 on.
 using Status = int;  // 0: success
 using Address = unsigned long long;
 constexpr unsigned kOfAllContexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
@@ -41,7 +41,7 @@ struct Calls {
   Status (*error_name)(Status status, const char** name);
 };
 
-/// Of the process, which keeps it: the driver may be gone before the last thread that uses it.
+/// One per process, never destroyed: at exit the driver may end before the last thread that uses it.
 struct Driver {
   std::string problem{};
   Calls calls{};

@@ -3,11 +3,11 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
+
+#include "python/shmem_torch/tensors.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -38,14 +38,10 @@ void wait_for(const c10::Event& event, std::chrono::milliseconds limit) {
   }
 }
 
-std::size_t size_of(const at::Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * static_cast<std::size_t>(tensor.element_size());
-}
-
 }  // namespace
 
 void* DeviceTensors::add(const at::Tensor& tensor, int use) {
-  void* const place = buffer(size_of(tensor), tensor);
+  void* const place = buffer(bytes_of(tensor), tensor);
   add_at(place, tensor, use);
   return place;
 }
@@ -80,13 +76,13 @@ void DeviceTensors::fetch(std::chrono::milliseconds limit) {
     wait_for(ready, limit);
   }
   each_part(kRead, [](DeviceCopies& copies, const Part& part) {
-    copies.to_host(part.place, part.tensor.data_ptr(), size_of(part.tensor));
+    copies.to_host(part.place, part.tensor.data_ptr(), bytes_of(part.tensor));
   });
 }
 
 void DeviceTensors::store() const {
   each_part(kWritten, [](DeviceCopies& copies, const Part& part) {
-    copies.to_device(part.tensor.data_ptr(), part.place, size_of(part.tensor));
+    copies.to_device(part.tensor.data_ptr(), part.place, bytes_of(part.tensor));
   });
 }
 

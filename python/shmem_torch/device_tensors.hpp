@@ -14,7 +14,7 @@
 
 namespace shmem_torch {
 
-/// Of one call. add() is for the thread of the program, the others for the one that makes the call.
+/// The device tensors of one call. The program's thread calls add(); the thread that makes the call does the rest.
 class DeviceTensors {
  public:
   enum Use { kRead = 1, kWritten = 2 };

@@ -29,6 +29,15 @@ def torch_version():
     return tuple(int(number) for number in torch.__version__.split(".")[:2])
 
 
+def text_of(call):
+    """That of its exception."""
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+    return "nothing was raised"
+
+
 LIMIT = datetime.timedelta(seconds=60)
 
 

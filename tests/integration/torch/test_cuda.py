@@ -8,7 +8,7 @@ import unittest
 
 import fake_cuda
 import torch
-from ranks import RanksTest, dist
+from ranks import RanksTest, dist, text_of
 
 # Newer versions of PyTorch ask what kind of device it is.
 torch.cuda.get_device_capability = lambda device=None: (9, 0)
@@ -30,14 +30,6 @@ def equal(tensor, expected):
     assert tensor.device.type == "cuda", tensor.device
     seen = fake_cuda.to_host(tensor)
     assert torch.equal(seen, torch.as_tensor(expected, dtype=seen.dtype)), (seen, expected)
-
-
-def text_of(call):
-    try:
-        call()
-    except (RuntimeError, ValueError) as error:
-        return str(error)
-    return "nothing was raised"
 
 
 def reduces(rank, size):
@@ -156,7 +148,7 @@ def follows_streams(rank, size):
     fake_cuda.finish()
     work.wait()
     equal(tensor, sum(of(one) for one in range(size)))
-    # Whoever waits for it may do so first.
+    # wait() may be called before the stream is over.
     fake_cuda.write_later(tensor, of(rank))
     work = dist.all_reduce(tensor, async_op=True)
     threading.Timer(0.1, fake_cuda.finish).start()

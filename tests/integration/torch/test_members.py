@@ -11,7 +11,7 @@ import time
 import unittest
 
 import torch
-from ranks import RanksTest, dist, torch_version
+from ranks import RanksTest, dist, text_of, torch_version
 
 if torch_version() < (2, 14):
     print(f"skipped: PyTorch {torch.__version__} has no such groups")
@@ -35,14 +35,6 @@ def assert_sum(group, value, expected):
     tensor = torch.full((1000,), float(value))
     group.allreduce([tensor]).wait()
     assert (tensor == expected).all(), tensor[0]
-
-
-def text_of(call):
-    try:
-        call()
-    except (RuntimeError, ValueError) as error:
-        return str(error)
-    return "nothing was raised"
 
 
 def splits(rank, size):

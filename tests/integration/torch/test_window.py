@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 import torch
-from ranks import RanksTest, dist, torch_version
+from ranks import RanksTest, dist, text_of, torch_version
 
 if torch_version() < (2, 14):
     print(f"skipped: PyTorch {torch.__version__} has no windows")
@@ -26,14 +26,6 @@ COUNT = 100_000
 
 def window_of(tensor=None):
     return dist.distributed_c10d._new_window(tensor)
-
-
-def text_of(call):
-    try:
-        call()
-    except (RuntimeError, ValueError) as error:
-        return str(error)
-    return "nothing was raised"
 
 
 def puts(rank, size, tensor, **options):
