@@ -8,6 +8,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,9 +22,28 @@ using std::chrono::milliseconds;
 
 /// When a terminal shows for the first time what the job waits for.
 constexpr milliseconds kProgress{5000};
+/// How long an exit waits for the end of a process that is dying and may be its cause.
+constexpr milliseconds kDying{1000};
 
 bool is_for_pes(int signal) {
   return signal == SIGUSR1 || signal == SIGUSR2;
+}
+
+/// The kernel closes what a process has open before it tells the parent of its end. See proc(5), /proc/PID/stat.
+bool is_dying(pid_t pid) {
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  std::istringstream behind_name(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  std::string state;
+  long long number = 0;
+  unsigned flags = 0;
+  behind_name >> state;
+  for (int field = 4; field < 9; ++field) {
+    behind_name >> number;
+  }
+  return behind_name >> flags && (flags & kExiting) != 0;
 }
 
 }  // namespace
@@ -121,7 +144,26 @@ void JobRunner::read_exec_failures() {
 }
 
 void JobRunner::reap() {
-  std::vector<std::pair<std::size_t, int>> ended;
+  std::vector<Ended> ended = take_ended();
+  const auto is_killed = [](const Ended& one) { return WIFSIGNALED(one.second); };
+  const auto has_failed = [](const Ended& one) { return one.second != 0; };
+  if (ending_ == Ending::kNo && std::ranges::any_of(ended, has_failed)) {
+    // Whoever has lost a connection to a killed process may end before that does.
+    const auto limit = Clock::now() + kDying;
+    while (std::ranges::none_of(ended, is_killed) && any_dying() && Clock::now() < limit) {
+      std::this_thread::sleep_for(milliseconds{1});
+      std::ranges::move(take_ended(), std::back_inserter(ended));
+    }
+  }
+  // Among processes that ended together, a killed one is probably the cause and the others the consequence.
+  std::ranges::stable_partition(ended, is_killed);
+  for (const auto& [index, how] : ended) {
+    process_ended(index, how);
+  }
+}
+
+std::vector<JobRunner::Ended> JobRunner::take_ended() {
+  std::vector<Ended> ended;
   int wait_status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0) {
@@ -139,12 +181,16 @@ void JobRunner::reap() {
     process(index).running = false;
     ended.emplace_back(index, wait_status);
   }
-  // Among processes that ended together, a killed one is probably the cause and the others the consequence.
-  std::stable_sort(ended.begin(), ended.end(),
-                   [](const auto& a, const auto& b) { return WIFSIGNALED(a.second) && !WIFSIGNALED(b.second); });
-  for (const auto& [index, how] : ended) {
-    process_ended(index, how);
+  return ended;
+}
+
+bool JobRunner::any_dying() {
+  for (std::size_t i = 0; i < processes(); ++i) {
+    if (process(i).running && is_dying(process(i).pid)) {
+      return true;
+    }
   }
+  return false;
 }
 
 bool JobRunner::any_running() {

@@ -104,7 +104,10 @@ class JobRunner {
   [[nodiscard]] std::chrono::milliseconds poll_limit() const;
   void read_signals();
   void read_exec_failures();
+  using Ended = std::pair<std::size_t, int>;  // the index of a process, and how it ended
   void reap();
+  [[nodiscard]] std::vector<Ended> take_ended();
+  [[nodiscard]] bool any_dying();
   void look_at_time();
   void show_progress();
   void advance_ending();

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE for tests of the launcher. It uses only the bootstrap.
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <iostream>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -76,6 +80,48 @@ int run_die_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   return 0;
 }
 
+/// Takes the kernel some milliseconds to release, after it has begun to end the process.
+void have_much_memory() {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const int file = ::memfd_create("much", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, kBytes) != 0) {
+    give_up({std::errc::not_enough_memory, "cannot have much memory"});
+  }
+  for (int i = 0; i < 16; ++i) {
+    if (::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0) == MAP_FAILED) {
+      give_up({std::errc::not_enough_memory, "cannot have much memory"});
+    }
+  }
+}
+
+bool is_dying(pid_t pid) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  return maps.peek() == std::ifstream::traits_type::eof();  // the memory is given up first
+}
+
+/// "die_slowly PE SIGNAL STATUS": a neighbour of PE exits with STATUS while PE is dying.
+int run_die_slowly(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  const int victim = number(arguments, 1);
+  if (bootstrap.rank() == victim) {
+    have_much_memory();
+  }
+  const pid_t own = ::getpid();
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(&own, 1)));
+  if (!all) {
+    give_up(all.error());
+  }
+  if (bootstrap.rank() == (victim + 1) % bootstrap.size()) {
+    pid_t pid = 0;
+    std::memcpy(&pid, all->data() + static_cast<std::size_t>(victim) * sizeof(pid), sizeof(pid));
+    ::kill(pid, number(arguments, 2));
+    while (!is_dying(pid)) {
+    }
+    std::_Exit(number(arguments, 3));
+  }
+  barrier(bootstrap);
+  return 0;
+}
+
 /// "abort PE STATUS": one PE ends the job while the others wait for it.
 int run_abort(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   barrier(bootstrap);
@@ -136,9 +182,11 @@ struct Command {
   const char* name;
   int (*body)(shmem::Bootstrap& bootstrap, const Arguments& arguments);
 };
-constexpr Command kCommands[] = {{"barriers", run_barriers}, {"die", run_die},       {"die_late", run_die_late},
-                                 {"abort", run_abort},       {"desert", run_desert}, {"late", run_late},
-                                 {"stay", run_stay},         {"print", run_print},   {"nested", run_nested}};
+constexpr Command kCommands[] = {{"barriers", run_barriers}, {"die", run_die},
+                                 {"die_late", run_die_late}, {"abort", run_abort},
+                                 {"desert", run_desert},     {"late", run_late},
+                                 {"stay", run_stay},         {"print", run_print},
+                                 {"nested", run_nested},     {"die_slowly", run_die_slowly}};
 
 int run(const Arguments& arguments) {
   const auto options = shmem::read_options(shmem::process_environment());

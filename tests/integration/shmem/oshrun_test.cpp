@@ -101,6 +101,14 @@ TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourWasFaster) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("ended the job with status")));
 }
 
+TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourExitsFirst) {
+  for (const char* status : {"1", "5"}) {
+    const auto outcome = launch({"-n", "3", pe_program(), "die_slowly", "1", "9", status});
+    EXPECT_EQ(outcome.exit.code, 137) << outcome.output;
+    EXPECT_THAT(outcome.output, ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) on [^ ]+ was killed by signal 9"));
+  }
+}
+
 TEST(Oshrun, DoesNotWaitForAnotherCauseOfAnAbort) {
   const auto outcome = launch({"-n", "3", pe_program(), "abort", "2", "1"});
   EXPECT_EQ(outcome.exit.code, 1);
