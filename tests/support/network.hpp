@@ -8,6 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <random>
 #include <string_view>
 
 namespace test_support {
@@ -25,17 +29,31 @@ inline bool has_ipv6_loopback() {
   return bound;
 }
 
-/// A port of 127.0.0.1 that no socket has now, or 0.
-inline int free_loopback_port() {
+inline bool is_free_loopback_port(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool bound = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   ::close(socket);
-  return bound ? ntohs(address.sin_port) : 0;
+  return bound;
+}
+
+/// A port of the loopback that no socket has now, or 0. It is none of those that the kernel gives to sockets that ask
+/// for any, so that hardly anyone takes it before its user does.
+inline int free_loopback_port() {
+  int given_from = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> given_from;
+  given_from = std::max(given_from, 4096);
+  std::random_device random;
+  std::uniform_int_distribution<int> any(given_from / 2, given_from - 1);
+  for (int tries = 0; tries < 100; ++tries) {
+    if (const int port = any(random); is_free_loopback_port(port)) {
+      return port;
+    }
+  }
+  return 0;
 }
 
 /// True for "[ipv6]:port" on a machine without IPv6.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/integration/shmem/slurm.hpp"
 
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,10 +9,9 @@
 #include <chrono>
 #include <fstream>
 #include <random>
-#include <system_error>
 #include <utility>
 
-#include "base/fd.hpp"
+#include "tests/support/network.hpp"
 
 namespace test_support {
 
@@ -22,20 +19,6 @@ namespace {
 
 constexpr Seconds kUp{60};
 constexpr Seconds kDown{20};
-
-/// A port that is free at the moment.
-int free_port() {
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    throw std::system_error(errno, std::generic_category(), "a port for Slurm");
-  }
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  return ::ntohs(address.sin_port);
-}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -77,8 +60,8 @@ void Slurm::configure() const {
   for (const std::string& line : {
            std::string("ClusterName=test"),
            "SlurmctldHost=" + all.front().first + "(" + all.front().second + ")",
-           "SlurmctldPort=" + std::to_string(free_port()),
-           "SlurmdPort=" + std::to_string(free_port()),
+           "SlurmctldPort=" + std::to_string(free_loopback_port()),
+           "SlurmdPort=" + std::to_string(free_loopback_port()),
            std::string("SlurmUser=root"),
            std::string("SlurmdUser=root"),
            std::string("AuthType=auth/munge"),

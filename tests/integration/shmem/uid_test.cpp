@@ -11,7 +11,6 @@
 #include "base/fd.hpp"
 #include "tests/support/network.hpp"
 #include "tests/support/pe.hpp"
-#include "wire/endpoint.hpp"
 
 namespace {
 
@@ -252,13 +251,6 @@ TEST_F(UniqueId, RefusesASecondPeWithTheSameNumber) {
   }
 }
 
-/// A port that is free at the moment.
-std::string free_port(const std::string& host) {
-  auto place = wire::parse_endpoint(host + ":0").value();
-  const auto socket = wire::listen_at(place);
-  return std::to_string(socket ? place.port() : 0);
-}
-
 /// Jobs whose PEs are configured by their environment.
 class Session : public testing::TestWithParam<const char*> {
  protected:
@@ -279,7 +271,7 @@ class Session : public testing::TestWithParam<const char*> {
   }
 
   Shells shells_;
-  std::string session_ = std::string(GetParam()) + ":" + free_port(GetParam());
+  std::string session_ = std::string(GetParam()) + ":" + std::to_string(free_loopback_port());
 };
 
 TEST_P(Session, StartsTheProgramsThatOshrunStarts) {

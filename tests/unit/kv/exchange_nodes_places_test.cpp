@@ -20,6 +20,7 @@
 #include "kv/exchange/links.hpp"
 #include "kv/exchange/remote_messages.hpp"
 #include "shmem/config/log.hpp"
+#include "tests/support/network.hpp"
 #include "tests/support/relay.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
 #include "tests/unit/kv/frame_socket.hpp"
@@ -255,8 +256,7 @@ bool becomes(const Node& node, std::uint64_t unreachable) {
 
 TEST(ExchangeSilentPlaces, AreToldOnce) {
   shmem::set_log_handler(keep_warning);
-  Endpoint place = *wire::parse_endpoint("127.0.0.1:0");
-  { const auto port = *wire::listen_at(place); }
+  const auto place = *wire::parse_endpoint("127.0.0.1:" + std::to_string(test_support::free_loopback_port()));
   Node node(1);
   node.look_at(place);
   EXPECT_EQ(node.unreachable(), 0U) << "not at once";
