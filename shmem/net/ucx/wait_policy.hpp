@@ -78,7 +78,14 @@ class UcxWaitPolicy {
         next_warning = now - start + 2 * warning_;
         warn(peer, now - start);
       }
-      if (turn < policy_.spins || worked) {
+      if (worked) {
+        continue;
+      }
+      if (turn < policy_.spins) {
+        // The awaited PE may be on this machine after all, in another container, and need this very processor.
+        if (turn != 0 && YieldWatch::of_this_thread().pays(now)) {
+          policy_.yield();
+        }
         continue;
       }
       if (interrupted()) {
@@ -126,7 +133,7 @@ class UcxWaitPolicy {
   }
 
  private:
-  static constexpr unsigned kLook = 64;  // spins between two looks at the clock
+  static constexpr unsigned kLook = 64;  // spins between two looks at the clock, some 20 us
   static constexpr std::chrono::milliseconds kAfterLoss{50};
   static constexpr std::chrono::nanoseconds kFirstPause = std::chrono::milliseconds{1};
 

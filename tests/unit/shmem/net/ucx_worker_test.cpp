@@ -6,10 +6,14 @@
 #include <stdlib.h>
 
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "shmem/bootstrap/single.hpp"
+#include "shmem/net/ucx/wait_policy.hpp"
+#include "tests/unit/shmem/counted_yields.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
 #include "wire/ucx/worker.hpp"
 
@@ -75,6 +79,18 @@ TEST_F(UcxWorkerTest, WakesAThreadWhoseMessageAnotherThreadProgresses) {
     worker->sleep_until([&] { return done.load() || looked.exchange(true); }, kLimit);
   }
   EXPECT_LT(Clock::now() - start, kLimit);
+}
+
+/// A PE of another container of this machine may wait for this very processor, with what is awaited here.
+TEST_F(UcxWorkerTest, GivesTheProcessorUpWhileAWaitSpins) {
+  const auto worker = UcxWorker::create(load_ucx("libucp.so.0").value(), 1).value();
+  const SingleBootstrap world;
+  NetworkSettings settings;
+  settings.limit = std::chrono::seconds{20};
+  settings.policy = {.spins = std::numeric_limits<unsigned>::max()};
+  UcxWaitPolicy waits(world, *worker, settings);
+  const unsigned enough = shmem_test::yields_of_thread + 10;
+  EXPECT_EQ(waits.wait([&] { return shmem_test::yields_of_thread >= enough; }, nullptr), std::errc{});
 }
 
 std::vector<std::string>& settings_made() {

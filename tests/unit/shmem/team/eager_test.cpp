@@ -2,9 +2,6 @@
 #include "shmem/team/eager.hpp"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,21 +13,10 @@
 #include "shmem/collective/move.hpp"
 #include "shmem/collective/reduce.hpp"
 #include "shmem/team/local_team.hpp"
+#include "tests/unit/shmem/counted_yields.hpp"
 #include "tests/unit/shmem/short_limit_team.hpp"
 #include "tests/unit/shmem/team/eager_members.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
-
-// Counted here; then as the C library does it.
-static thread_local unsigned yields_of_thread = 0;
-static thread_local std::atomic<unsigned>* seen_yields = nullptr;  // the same, for another thread
-extern "C" int sched_yield() noexcept {
-  ++yields_of_thread;
-  if (seen_yields != nullptr) {
-    ++*seen_yields;
-    return 0;  // a thread that has lost time slices to other programs would yield less often
-  }
-  return static_cast<int>(::syscall(SYS_sched_yield));
-}
 
 namespace {
 
@@ -46,6 +32,8 @@ using shmem_test::EagerMembers;
 using shmem_test::join_ranges;
 using shmem_test::Range;
 using shmem_test::run_job;
+using shmem_test::seen_yields;
+using shmem_test::yields_of_thread;
 
 std::uint64_t number_in(const EagerChannel::Given& given) {
   std::uint64_t number = 0;
