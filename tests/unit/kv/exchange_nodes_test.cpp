@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -250,17 +251,19 @@ TEST_F(ExchangeNodes, BytesThatChangeWhileTheyArePulledNeverArrive) {
   make_pair(8, {.lease_ms = 1});
   constexpr std::size_t kBytes = 500'000;
   std::atomic<bool> stop{false};
+  std::atomic<int> microseconds{300};  // that the block lives: about as long as a pull takes, however long that is
   std::thread changes([&] {
     for (std::size_t turn = 0; !stop; ++turn) {
       std::memset(owner_->memory(), static_cast<int>('a' + turn % 26), kBytes);
       EXPECT_EQ(owner_->publish("key", 0, kBytes, 'a' + turn % 26), 0);
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
       EXPECT_EQ(owner_->withdraw("key", 20 * kSecond), 0);
     }
   });
   int stale = 0;
   int right = 0;
-  for (int i = 0; i < 20'000 && (stale < 20 || right < 20); ++i) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{30};
+  while ((stale < 20 || right < 20) && std::chrono::steady_clock::now() < end) {
     const auto block = reader_->find("key");
     if (block.status != 0) {
       continue;
@@ -269,6 +272,7 @@ TEST_F(ExchangeNodes, BytesThatChangeWhileTheyArePulledNeverArrive) {
     const int code = reader_->pull(block, bytes);
     ASSERT_TRUE(code == 0 || code == -ESTALE) << shmemx_error_text();
     (code == 0 ? right : stale) += 1;
+    microseconds = code == 0 ? microseconds / 2 : std::min(2 * microseconds + 1, 1'000'000);
     if (code == 0) {
       ASSERT_EQ(bytes, std::string(kBytes, static_cast<char>(block.layout)));
     }
