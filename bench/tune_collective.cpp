@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the ways of libshmem's collectives on this machine and writes the table that it chooses them by.
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
@@ -12,14 +13,16 @@ namespace {
 
 constexpr const char* kRepeats = "5";
 
-/// A table that has all calls go one way.
+/// A table that has all calls go one way, as far as it goes.
 std::string forcing_table(const shmem::CollectiveLimits& limits) {
   std::string text = std::string(shmem::kCollectiveFormat) + "\n";
   for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
+    const shmem::Collective collective{static_cast<int>(i)};
+    shmem::CollectiveLimits own = limits;
+    own.eager = std::min<std::uint64_t>(own.eager, shmem::eager_limit(collective));
     for (const bool oversubscribed : {false, true}) {
-      const shmem::CollectiveRow row{.collective = shmem::Collective{static_cast<int>(i)},
-                                     .teams = {.oversubscribed = oversubscribed},
-                                     .limits = limits};
+      const shmem::CollectiveRow row{
+          .collective = collective, .teams = {.oversubscribed = oversubscribed}, .limits = own};
       text += to_string(row) + "\n";
     }
   }
@@ -71,7 +74,7 @@ std::vector<MeasuredCollective> measure(int pes) {
       all.push_back({.collective = collective, .pes = pes, .oversubscribed = pes > own_processors()});
     }
   }
-  measure_way(pes, {.eager = shmem::kEagerLimit}, &MeasuredCollective::eager, all);
+  measure_way(pes, {.eager = shmem::kNever}, &MeasuredCollective::eager, all);
   measure_way(pes, {}, &MeasuredCollective::direct, all);
   measure_way(pes, {.scatter_allgather = 0}, &MeasuredCollective::scatter_allgather, all);
   return all;

@@ -98,7 +98,7 @@ inline shmem::CollectiveLimits best_limits(const MeasuredCollective& measured) {
   shmem::CollectiveLimits limits;
   for (const auto& [bytes, time] : measured.eager) {
     const auto direct = measured.direct.find(bytes);
-    if (bytes > shmem::kEagerLimit || direct == measured.direct.end() || time > direct->second) {
+    if (bytes > shmem::eager_limit(measured.collective) || direct == measured.direct.end() || time > direct->second) {
       break;
     }
     limits.eager = bytes;

@@ -129,14 +129,14 @@ inline void move_bytes(void* to, const void* from, std::size_t size) {
 
 /// All members give, and use(member, given) is called for each gift of members 0 to `last`, in this order. REQUIRES:
 /// eager. `write` is as in EagerChannel::give.
-template <typename Write, typename Use>
+template <EagerChannel::Givers kGivers = EagerChannel::Givers::kAll, typename Write, typename Use>
 Result<void> exchange(const Members& members, std::size_t size, Write write, int last, Use use) {
   EagerChannel& eager = *members.eager;
-  if (!eager.begin() || !eager.give(size, write)) [[unlikely]] {
+  if (!eager.begin() || !eager.give<kGivers>(size, write)) [[unlikely]] {
     return eager.error();
   }
   for (int member = 0; member <= last; ++member) {
-    const EagerChannel::Given given = eager.take(member);
+    const EagerChannel::Given given = eager.take<kGivers>(member);
     if (!given) [[unlikely]] {
       return eager.error();
     }

@@ -260,16 +260,17 @@ Result<void> alltoall_eager(const Members& members, std::byte* to, const std::by
       }
     }
   };
-  return exchange(members, packed * static_cast<std::size_t>(members.size() - 1), write, members.size() - 1,
-                  [&](int giver, const EagerChannel::Given& given) {
-                    const auto member = static_cast<std::size_t>(giver);
-                    std::byte* const theirs = to + member * block.to_step * block.count;
-                    if (member == own) {
-                      fetch(theirs, from + own * block.from_step * block.count, block);
-                    } else {
-                      fetch(theirs, given.data + (own < member ? own : own - 1) * packed, unpack);
-                    }
-                  });
+  return exchange<EagerChannel::Givers::kEach>(members, packed * static_cast<std::size_t>(members.size() - 1), write,
+                                               members.size() - 1, [&](int giver, const EagerChannel::Given& given) {
+                                                 const auto member = static_cast<std::size_t>(giver);
+                                                 std::byte* const theirs = to + member * block.to_step * block.count;
+                                                 if (member == own) {
+                                                   fetch(theirs, from + own * block.from_step * block.count, block);
+                                                 } else {
+                                                   fetch(theirs, given.data + (own < member ? own : own - 1) * packed,
+                                                         unpack);
+                                                 }
+                                               });
 }
 
 }  // namespace
@@ -285,7 +286,8 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
   const std::size_t to_block = block.to_step * block.count;
   const std::size_t from_block = block.from_step * block.count;
   const std::size_t packed = block.element * block.count;
-  if (members.is_eager(Collective::kAlltoall, packed * static_cast<std::size_t>(members.size() - 1))) {
+  const std::size_t for_others = packed * static_cast<std::size_t>(members.size() - 1);
+  if (members.is_eager(Collective::kAlltoall, for_others) && for_others <= members.eager->most_to_each()) {
     return alltoall_eager(members, to, static_cast<const std::byte*>(source), block);
   }
   const std::size_t extent = from_block != 0 ? from_block - block.from_step + block.element : 0;

@@ -43,7 +43,7 @@ collect    oversubscribed  *  eager=1024
 fcollect   alone           *  eager=1024
 fcollect   oversubscribed  *  eager=1024
 alltoall   alone           *  eager=1024
-alltoall   oversubscribed  *  eager=1024
+alltoall   oversubscribed  *  eager=8192
 reduce     alone           *  eager=1024 scatter-allgather=2049
 reduce     oversubscribed  *  eager=1024 scatter-allgather=2049
 scan       alone           *  eager=1024
@@ -164,7 +164,7 @@ std::string read_row(const std::string& text, CollectiveRow& row) {
     return wrong;
   }
   const auto set_eager = [&row](std::string_view value) {
-    const auto most = base::number<std::uint64_t>(value, 0, kEagerLimit);
+    const auto most = base::number<std::uint64_t>(value, 0, eager_limit(row.collective));
     row.limits.eager = most.value_or(0);
     return most.has_value();
   };
@@ -174,9 +174,10 @@ std::string read_row(const std::string& text, CollectiveRow& row) {
     return least.has_value();
   };
   return read_parameters(
-      words,
-      {Parameter{.name = "eager", .set = set_eager, .expected = fmt::format("N with N from 0 to {}", kEagerLimit)},
-       Parameter{.name = "scatter-allgather", .set = set_scatter_allgather, .expected = "BYTES or never"}});
+      words, {Parameter{.name = "eager",
+                        .set = set_eager,
+                        .expected = fmt::format("N with N from 0 to {}", eager_limit(row.collective))},
+              Parameter{.name = "scatter-allgather", .set = set_scatter_allgather, .expected = "BYTES or never"}});
 }
 
 bool serves_all(const std::vector<TuningRow>& rows, bool oversubscribed) {

@@ -115,7 +115,7 @@ struct CollectiveWay {
   const char* help;
 };
 constexpr std::array<CollectiveWay, 3> kCollectiveWays{
-    {{"eager", "each member puts its data next to its barrier word: one barrier, at most 1024 bytes"},
+    {{"eager", "each member puts its data next to its barrier word: one barrier, at most 1024 bytes (alltoall: 8192)"},
      {"direct",
       "between two barriers each member reads what it needs from the others' memory; broadcast, up to 32 members: only "
       "the root waits for all"},
@@ -124,6 +124,10 @@ constexpr std::array<CollectiveWay, 3> kCollectiveWays{
 /// The bytes that fit next to a member's word, and into a place of their own.
 constexpr std::size_t kEagerInline = 96;
 constexpr std::size_t kEagerLimit = 1024;
+constexpr std::size_t kAlltoallLimit = 8192;  // of an alltoall
+constexpr std::size_t eager_limit(Collective collective) {
+  return collective == Collective::kAlltoall ? kAlltoallLimit : kEagerLimit;
+}
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
 /// In bytes of one member; for alltoall, of its blocks for the others.

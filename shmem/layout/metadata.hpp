@@ -174,9 +174,14 @@ struct alignas(64) BroadcastSlot : EagerHead {
 };
 static_assert(sizeof(BroadcastSlot) == 256);
 constexpr std::uint64_t kBroadcastRooms = 8;
+/// For an alltoall of more than fits into an EagerRoom, since each member gives something else to each of the others.
+struct alignas(64) AlltoallRoom {
+  std::array<std::byte, kAlltoallLimit> data;
+};
 struct BroadcastPlaces {
   std::array<BroadcastSlot, kBroadcastSlots> place;
   std::array<EagerRoom, kBroadcastRooms> room;
+  std::array<AlltoallRoom, kEagerRooms> alltoall;
 };
 
 /// Sizes of teams that a node's PEs tell apart when they measure barriers: up to 2, 4, 8, ... members.

@@ -32,7 +32,8 @@ inline void copy_small(std::byte* to, const void* from, std::size_t size) {
 /// Calls are numbered from 1, the same on all members. In each call a member may store data next to a word of its own,
 /// and then the number in the word; other members wait for the number, and read the data. A member has kEagerSlots such
 /// places and uses them in turn, and kEagerRooms for data that does not fit next to the word. In most teams,
-/// kBroadcastSlots and kBroadcastRooms others are for calls in which it gives alone. Before it reuses a place it waits
+/// kBroadcastSlots and kBroadcastRooms others are for calls in which it gives alone, and kEagerRooms larger rooms for
+/// those in which each gives something else to each of the others. Before it reuses a place it waits
 /// until the others have finished the call that used it before, so it is never more than kBroadcastSlots calls ahead of
 /// them.
 ///
@@ -61,9 +62,12 @@ class EagerChannel {
     view_.mine().calls.store(count_, std::memory_order_release);
     return true;
   }
-  /// The members that give in a call. In calls of one giver, it may be many calls ahead of the others.
-  enum class Givers { kAll, kOne };
-  /// Stores the size, and the data if it has up to kEagerLimit bytes. Once per call.
+  /// The members that give in a call. In calls of one giver, it may be many calls ahead of the others. kEach: all, and
+  /// to each of the others something else.
+  enum class Givers { kAll, kOne, kEach };
+  /// What fits into a gift by kEach.
+  [[nodiscard]] std::size_t most_to_each() const { return view_.has_broadcasts() ? kAlltoallLimit : kEagerLimit; }
+  /// Stores the size, and the data if it has up to kEagerLimit bytes; kEach: most_to_each(). Once per call.
   template <Givers kGivers = Givers::kAll>
   [[nodiscard]] bool give(const void* data, std::size_t size) {
     return give<kGivers>(size, [data, size](std::byte* to) { copy_small(to, data, size); });
@@ -76,6 +80,9 @@ class EagerChannel {
     if (kGivers == Givers::kOne && view_.has_broadcasts()) {
       BroadcastPlaces& mine = view_.broadcasts(me);
       return give_in(mine.place, mine.room, size, write);
+    }
+    if (kGivers == Givers::kEach && size > kEagerLimit) {
+      return give_in_room(view_.eager(me).place[count_ % kEagerSlots], view_.broadcasts(me).alltoall, size, write);
     }
     return give_in(view_.eager(me).place, view_.rooms(me), size, write);
   }
@@ -91,7 +98,11 @@ class EagerChannel {
       BroadcastPlaces& theirs = view_.broadcasts(member);
       return take_from(theirs.place, theirs.room);
     }
-    return take_from(view_.eager(member).place, view_.rooms(member));
+    Given given = take_from(view_.eager(member).place, view_.rooms(member));
+    if (kGivers == Givers::kEach && given.size > kEagerLimit) {
+      given.data = view_.broadcasts(member).alltoall[count_ % kEagerRooms].data.data();
+    }
+    return given;
   }
   /// Which call all members are known to have begun: this one, or the one so many calls before it.
   enum class Begun : int { kUnknown = -1, kThis = 0 };
@@ -176,17 +187,18 @@ class EagerChannel {
   template <typename Slot, typename Rooms, typename Write>
   bool give_in_room(Slot& mine, Rooms& rooms, std::size_t size, Write write) {
     constexpr std::uint64_t kRooms = std::tuple_size_v<Rooms>;
+    constexpr std::size_t kMost = sizeof(Rooms::value_type::data);
     if (!has_place < kRooms, std::is_same_v<Slot, BroadcastSlot> ? kBroadcastSlots : kEagerSlots > ()) [[unlikely]] {
       return false;
     }
     mine.size = size;
-    if (size <= kEagerLimit) {
+    if (size <= kMost) {
       write(rooms[count_ % kRooms].data.data());
     }
     publish(mine, count_);
     // Not while a member may still read what is there.
-    if (size <= kEagerLimit && count_ < finished_ + kRooms) {
-      fetch_lines(&rooms[(count_ + 1) % kRooms], size);
+    if (size <= kMost && count_ < finished_ + kRooms) {
+      fetch_lines(&rooms[(count_ + 1) % kRooms], std::min(size, kEagerLimit));
     }
     return true;
   }

@@ -60,7 +60,7 @@ void run_collectives(const std::string& text) {
     const auto choice = table->choose(pes, false);
     const auto same = again->choose(pes, false);
     for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
-      check(choice[i].eager <= shmem::kEagerLimit, "eager data fit");
+      check(choice[i].eager <= shmem::eager_limit(shmem::Collective{static_cast<int>(i)}), "eager data fit");
       check(choice[i].eager == same[i].eager && choice[i].scatter_allgather == same[i].scatter_allgather,
             "a table means what it says");
     }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "shmem/collective/members.hpp"
@@ -247,5 +248,72 @@ TEST_P(SmallFcollect, PutsEveryMembersDataInItsPlace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SmallFcollect, testing::Values(2, 7, 32, 33, 36, 41));
+
+/// With teams whose members have rooms for an alltoall, and without.
+class Alltoall : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(Alltoall, GivesEachMemberItsBlocks) {
+  const auto [size, slot] = GetParam();
+  const std::size_t others = static_cast<std::size_t>(size) - 1;
+  // Next to the word, in a room, in a large one; as much as fits, a byte more for each, and a byte.
+  const std::array<std::size_t, 8> blocks{shmem::kAlltoallLimit / others,
+                                          8,
+                                          shmem::kEagerLimit / others,
+                                          shmem::kEagerLimit / others + 1,
+                                          shmem::kEagerInline / others,
+                                          shmem::kAlltoallLimit / others,
+                                          1,
+                                          shmem::kAlltoallLimit / others + 1};
+  run_job(size, [&, slot = slot](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, job.size}, slot, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    EagerMembers eager(job, team, shmem::kAlltoallLimit);
+    TeamBarrier barrier(team);
+    eager.members.barrier = &barrier;
+    std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
+    for (std::size_t call = 0; call < 5 * blocks.size(); ++call) {
+      dawdle(random);
+      const std::size_t block = blocks[call % blocks.size()];
+      const auto count = static_cast<std::size_t>(job.size);
+      // What `from` gives to `to`.
+      const auto byte = [&](std::size_t from, std::size_t to, std::size_t i) {
+        return byte_of(static_cast<int>(from), call, to * block + i);
+      };
+      std::byte* const mine = job.memory.heap(job.me);
+      for (std::size_t i = 0; i < count * block; ++i) {
+        mine[i] = byte(static_cast<std::size_t>(job.me), i / block, i % block);
+      }
+      std::vector<std::byte> taken(count * block);
+      ASSERT_TRUE(shmem::alltoall(eager.members, taken.data(), mine, {block, block, block, 1}));
+      // Calls of one giver use other places.
+      std::uint64_t number = call;
+      ASSERT_TRUE(shmem::broadcast(eager.members, &number, &number, sizeof number, 0, false));
+      for (std::size_t i = 0; i < taken.size(); ++i) {
+        ASSERT_EQ(taken[i], byte(i / block, static_cast<std::size_t>(job.me), i % block))
+            << "call " << call << ", byte " << i << " of blocks of " << block;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Teams, Alltoall,
+                         testing::Combine(testing::Values(2, 4, 7, 33), testing::Values(0, shmem::kBroadcastTeams)));
+
+/// Only one meeting: a member that has what the others give does not wait until they have what it gives.
+TEST(AlltoallInRooms, MeetsOnce) {
+  run_job(4, [](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, 4}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    const EagerMembers eager(job, team, shmem::kAlltoallLimit);  // no barrier
+    constexpr std::size_t kBlock = 2048;
+    std::vector<std::byte> given(4 * kBlock, static_cast<std::byte>(job.me)), taken(4 * kBlock);
+    for (int call = 0; call < 20; ++call) {
+      ASSERT_TRUE(shmem::alltoall(eager.members, taken.data(), given.data(), {kBlock, kBlock, kBlock, 1}));
+      for (std::size_t member = 0; member < 4; ++member) {
+        ASSERT_EQ(taken[member * kBlock + kBlock - 1], static_cast<std::byte>(member));
+      }
+    }
+  });
+}
 
 }  // namespace

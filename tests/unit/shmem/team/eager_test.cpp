@@ -112,7 +112,7 @@ class EagerChannelOf : public testing::TestWithParam<int> {};
 
 /// Member 0 gives in each call, and no place is used again before all have read what is there.
 template <Givers kGivers>
-void give_in_places(int size, std::uint64_t places) {
+void give_in_places(int size, std::uint64_t places, std::size_t words = 1) {
   constexpr std::uint64_t kCalls = 500;
   std::vector<std::atomic<std::uint64_t>> done(static_cast<std::size_t>(size));
   run_job(size, [&](Job& job) {
@@ -124,7 +124,9 @@ void give_in_places(int size, std::uint64_t places) {
     for (std::uint64_t call = 1; call <= kCalls; ++call) {
       ASSERT_TRUE(team.eager().begin());
       if (job.me == 0) {
-        ASSERT_TRUE(team.eager().give<kGivers>(&call, sizeof call));
+        const std::vector<std::uint64_t> gift(words, call);
+        ASSERT_TRUE(team.eager().give<kGivers>(
+            words * sizeof call, [&](std::byte* to) { std::memcpy(to, gift.data(), words * sizeof call); }));
         for (const auto& other : done) {
           ASSERT_GE(other.load() + places, &other == &done[0] ? 0 : call);
         }
@@ -134,7 +136,8 @@ void give_in_places(int size, std::uint64_t places) {
         ASSERT_TRUE(given);
         dawdle(random);
         ASSERT_EQ(number_in(given), call);
-        ASSERT_EQ(given.size, sizeof call);
+        ASSERT_EQ(number_in({given.data + (words - 1) * sizeof call, sizeof call}), call);
+        ASSERT_EQ(given.size, words * sizeof call);
         done[static_cast<std::size_t>(job.me)] = call;
       }
       team.eager().end(EagerChannel::Begun::kUnknown);
@@ -148,6 +151,10 @@ TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
 
 TEST_P(EagerChannelOf, AValueOfALoneGiverStaysUntilTheOthersHaveReadIt) {
   give_in_places<Givers::kOne>(GetParam(), shmem::kBroadcastSlots);
+}
+
+TEST_P(EagerChannelOf, WhatAnAlltoallGivesStaysUntilTheOthersHaveReadIt) {
+  give_in_places<Givers::kEach>(GetParam(), shmem::kEagerRooms, shmem::kAlltoallLimit / sizeof(std::uint64_t));
 }
 
 TEST_P(EagerChannelOf, AllMembersGetAllValues) {
