@@ -39,14 +39,7 @@ class CollectiveSteps final : public Bootstrap {
   }
   int abort(int status, const std::string& reason) override { return job_.bootstrap->abort(status, reason); }
   /// Also once a member has died: between two steps nothing else would notice.
-  [[nodiscard]] std::optional<std::string> aborted() const override {
-    for (int member = 0; member < job_.size; ++member) {
-      if (member != job_.me && is_dead_or_zombie(job_, member)) {
-        return fmt::format("shmem: PE {}: a collective call waited for {}", job_.me, describe_pe(job_, member));
-      }
-    }
-    return job_.bootstrap->aborted();
-  }
+  [[nodiscard]] std::optional<std::string> aborted() const override { return why_in_vain(job_); }
   void leave() override {}
 
  private:
@@ -67,6 +60,9 @@ Error Group::why_reset(const Error& error) const {
   do {
     for (int member = 0; member < job_->size; ++member) {
       if (member != job_->me && is_dead_or_zombie(*job_, member)) {
+        if (job_->bootstrap->aborted()) {
+          return was_given_up().error();  // it has left because another one died
+        }
         return {std::errc::owner_dead, fmt::format("shmem: PE {}: symmetric memory could not be shared with {}",
                                                    job_->me, describe_pe(*job_, member))};
       }

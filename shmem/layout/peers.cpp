@@ -107,4 +107,16 @@ std::string describe_pe(const Job& job, int pe) {
   return text + ", " + (end.empty() ? "dead" : end) + ")";
 }
 
+std::optional<std::string> why_in_vain(const Job& job) {
+  std::optional<int> gone;
+  for (int pe = 0; pe < job.size && !gone; ++pe) {
+    gone = pe != job.me && is_dead_or_zombie(job, pe) ? std::optional(pe) : std::nullopt;
+  }
+  // Afterwards: one that has left because another one died has said so before.
+  if (auto why = job.bootstrap->aborted(); why || !gone) {
+    return why;
+  }
+  return fmt::format("shmem: PE {}: a collective call waited for {}", job.nodes.world(job.me), describe_pe(job, *gone));
+}
+
 }  // namespace shmem

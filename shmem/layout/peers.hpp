@@ -2,6 +2,7 @@
 // Whether the other PEs are alive, and their descriptions for messages.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "shmem/layout/job.hpp"
@@ -33,5 +34,9 @@ bool is_stopped(const Job& job, int pe);
 
 /// "PE 3 (pid 4711 on kiwi)", with ", stopped" or ", exited with status 0" inside; "dead" if its end is unknown.
 std::string describe_pe(const Job& job, int pe);
+
+/// Why a wait for the other PEs of this node would be in vain: what one of them has given as the reason for the end of
+/// the job or group, or else which of them is gone.
+std::optional<std::string> why_in_vain(const Job& job);
 
 }  // namespace shmem

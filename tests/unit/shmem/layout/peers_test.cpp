@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <thread>
 
+#include "shmem/layout/leave.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -63,6 +67,31 @@ TEST(Peers, AreNotTakenForDeadIfTheirNameSpaceIsUnknown) {
     ASSERT_TRUE(job.bootstrap->barrier());
     EXPECT_FALSE(is_dead_or_zombie(job, 1));
     ASSERT_TRUE(job.bootstrap->barrier());
+  });
+}
+
+// PE 2 has died, PE 1 has noticed, said so and left, and PE 0 notices both at once.
+TEST(Peers, ThatHaveLeftBecauseOfAnotherAreNotTheReason) {
+  run_job(3, [](Job& job) {
+    shmem::introduce(job);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    EXPECT_EQ(shmem::why_in_vain(job), std::nullopt);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 2) {
+      job.metadata(2).pid = kNoProcess;
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    const std::string why = shmem::why_in_vain(job).value_or("nothing");
+    EXPECT_TRUE(job.me == 2 || why.find("waited for PE 2 (pid ") != std::string::npos) << why;
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 1) {
+      job.bootstrap->abort(1, "PE 2 is gone");
+      shmem::leave(job);
+    }
+    while (job.me == 0 && !is_dead(job, 1)) {
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(job.me != 0 || shmem::why_in_vain(job) == "the test ended it");
   });
 }
 
