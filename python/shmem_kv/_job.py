@@ -35,13 +35,17 @@ class _Job:
 
 class _OneTraceback:
     """The ``sys.excepthook`` of a PE that oshrun has started: it leaves out the traceback of a call that has failed because
-    another PE ended the job. oshrun tells the cause, once."""
+    another PE ended the job, or itself. oshrun tells the cause, once. A PE that may go on without the others has a reason
+    of its own to end."""
 
-    def __init__(self, others: Callable[[type[BaseException], BaseException, TracebackType | None], object]) -> None:
+    def __init__(
+        self, others: Callable[[type[BaseException], BaseException, TracebackType | None], object], survive: bool
+    ) -> None:
         self._others = others
+        self._told = (errno.ECANCELED,) if survive else (errno.ECANCELED, errno.EOWNERDEAD)
 
     def __call__(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if not (isinstance(error, ConnectionError) and error.errno == errno.ECANCELED):
+        if not (isinstance(error, ConnectionError) and error.errno in self._told):
             self._others(kind, error, traceback)
 
 
@@ -73,7 +77,7 @@ def init(
         raise ValueError("init: unique_id, my_pe and n_pes go together")
     _core.init(heap_size, unique_id or b"", my_pe or 0, n_pes or 0, survive)
     if "OSHRUN_RANK" in os.environ and not isinstance(sys.excepthook, _OneTraceback):
-        sys.excepthook = _OneTraceback(sys.excepthook)
+        sys.excepthook = _OneTraceback(sys.excepthook, survive)
     return _Job()
 
 

@@ -12,7 +12,8 @@
 namespace shmem {
 namespace {
 
-/// A PE that ends mostly does so while others already wait for it, or soon after they have begun to.
+/// A PE that ends mostly does so while others already wait for it, or soon after they have begun to. A launcher that
+/// tells of it is not overtaken, even if it is late.
 constexpr std::chrono::milliseconds kEarlyLooks{20};
 constexpr std::chrono::milliseconds kEarly{200};
 
@@ -25,7 +26,8 @@ Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
 void WaitMonitor::begin(Clock::time_point now) {
   begun_ = true;
   began_ = now;
-  until_look_ = std::min<std::chrono::nanoseconds>(kEarlyLooks, look_each_);
+  until_look_ = job_.bootstrap->has_launcher_that_tells() ? look_each_
+                                                          : std::min<std::chrono::nanoseconds>(kEarlyLooks, look_each_);
   next_look_ = after(now, until_look_);
   const auto timeout = job_.options.barrier_timeout;
   const bool limited = limit_ || timeout.count() > 0;

@@ -59,6 +59,8 @@ class Bootstrap {
   [[nodiscard]] virtual const std::atomic<std::uint32_t>* alarm() const { return nullptr; }
   /// How the process of a PE that has ended did so, as far as the launcher tells: "exited with status 0"; else "".
   [[nodiscard]] virtual std::string end_of(int /*rank*/) const { return ""; }
+  /// A launcher ends the job as soon as a PE ends too early, and knows best which one that was.
+  [[nodiscard]] virtual bool has_launcher_that_tells() const { return false; }
   /// All PEs go on when one of them dies: from now on its end does not end the job. Called by each PE. An Error if the
   /// launcher, or what connects the PEs, does not let them.
   virtual Result<void> survive() {

@@ -273,6 +273,10 @@ std::string LocalBootstrap::end_of(int rank) const {
                              : fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
+bool LocalBootstrap::has_launcher_that_tells() const {
+  return memory_->header().survives.load(std::memory_order_acquire) == 0;  // pairs with survive()
+}
+
 Result<void> LocalBootstrap::survive() {
   memory_->header().survives.store(1, std::memory_order_release);  // pairs with the launcher's load
   return {};

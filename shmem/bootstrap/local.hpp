@@ -28,6 +28,7 @@ class LocalBootstrap final : public Bootstrap {
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &memory_->header().end.state; }
   [[nodiscard]] std::string end_of(int rank) const override;
+  [[nodiscard]] bool has_launcher_that_tells() const override;
   Result<void> survive() override;
   Result<void> keep_for_replacement(int heaps, int areas) override;
   void leave_out(int rank, std::int32_t process) override;

@@ -8,9 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "shmem/barrier/active_set.hpp"
+#include "shmem/layout/leave.hpp"
 #include "shmem/layout/peers.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
@@ -129,6 +135,43 @@ TEST(ActiveSetMonitor, EndsTheWaitForAPeThatHasDied) {
       EXPECT_THAT(monitor.explain(error), HasSubstr("cannot complete: a PE has ended; it waited for PE 1 (pid "));
     }
     ASSERT_TRUE(job.bootstrap->barrier());
+  });
+}
+
+/// As that of a PE of oshrun.
+class ToldBootstrap final : public shmem::Bootstrap {
+ public:
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int size() const override { return 2; }
+  shmem::Result<std::vector<std::byte>> allgather(std::span<const std::byte> /*mine*/) override {
+    return std::vector<std::byte>();
+  }
+  int abort(int status, const std::string& /*reason*/) override { return status; }
+  [[nodiscard]] std::optional<std::string> aborted() const override { return std::nullopt; }
+  [[nodiscard]] bool has_launcher_that_tells() const override { return true; }
+  void leave() override {}
+};
+
+/// The first looks of a wait would overtake a launcher that has no processor at the moment.
+TEST(WaitMonitor, LeavesALauncherTimeToTellOfAnEnd) {
+  shmem_test::run_job(2, [](Job& job) {
+    shmem::introduce(job);
+    std::fill_n(reinterpret_cast<long*>(job.memory.heap(job.me)), shmem::kActiveSetProgress + 1, 0);
+    if (job.me == 1) {
+      shmem::leave(job);
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) {
+      ASSERT_TRUE(shmem::is_dead(job, 1));
+      job.bootstrap = std::make_unique<ToldBootstrap>();
+      auto* words = reinterpret_cast<long*>(job.memory.heap(0));
+      const shmem::TeamMap set{.start = 0, .stride = 1, .size = 2};
+      shmem::ActiveSetMonitor monitor(job, set, words, {.call = "shmem_sync", .start = 0, .stride = 1});
+      const auto begin = std::chrono::steady_clock::now();
+      const auto error = shmem::active_set_sync(job, set, words, [&monitor] { return monitor(); });
+      EXPECT_EQ(error, std::errc::owner_dead);
+      EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds{499});
+    }
   });
 }
 
