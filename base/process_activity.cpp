@@ -139,6 +139,13 @@ bool has_ended(pid_t process) {
   return ::poll(&end, 1, 0) == 1;
 }
 
+bool is_dying(pid_t process) {
+  constexpr int kFlags = 9;
+  constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
+  const Beginning stat(ProcPath("/proc/{}/stat", process));
+  return (field_of(behind_name(stat.view()), kFlags) & kExiting) != 0;
+}
+
 std::uint64_t start_of(pid_t process) {
   constexpr int kStart = 22;
   // That of the first thread: of the file of its own process qemu-user shows other contents than the kernel.

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/process_activity.hpp"
 
 namespace shmem::launcher {
 namespace {
@@ -27,23 +27,6 @@ constexpr milliseconds kDying{1000};
 
 bool is_for_pes(int signal) {
   return signal == SIGUSR1 || signal == SIGUSR2;
-}
-
-/// The kernel closes what a process has open before it tells the parent of its end. See proc(5), /proc/PID/stat.
-bool is_dying(pid_t pid) {
-  constexpr unsigned kExiting = 0x4;  // PF_EXITING
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text);
-  std::istringstream behind_name(text.substr(std::min(text.rfind(')') + 1, text.size())));
-  std::string state;
-  long long number = 0;
-  unsigned flags = 0;
-  behind_name >> state;
-  for (int field = 4; field < 9; ++field) {
-    behind_name >> number;
-  }
-  return behind_name >> flags && (flags & kExiting) != 0;
 }
 
 }  // namespace
@@ -148,7 +131,7 @@ void JobRunner::reap() {
   const auto is_killed = [](const Ended& one) { return WIFSIGNALED(one.second); };
   const auto has_failed = [](const Ended& one) { return one.second != 0; };
   if (ending_ == Ending::kNo && std::ranges::any_of(ended, has_failed)) {
-    // Whoever has lost a connection to a killed process may end before that does.
+    // A process that has lost its connection to a killed one may end before the killed one does.
     const auto limit = Clock::now() + kDying;
     while (std::ranges::none_of(ended, is_killed) && any_dying() && Clock::now() < limit) {
       std::this_thread::sleep_for(milliseconds{1});
@@ -186,7 +169,7 @@ std::vector<JobRunner::Ended> JobRunner::take_ended() {
 
 bool JobRunner::any_dying() {
   for (std::size_t i = 0; i < processes(); ++i) {
-    if (process(i).running && is_dying(process(i).pid)) {
+    if (process(i).running && base::is_dying(process(i).pid)) {
       return true;
     }
   }

@@ -35,8 +35,8 @@ bool is_stopped(const Job& job, int pe);
 /// "PE 3 (pid 4711 on kiwi)", with ", stopped" or ", exited with status 0" inside; "dead" if its end is unknown.
 std::string describe_pe(const Job& job, int pe);
 
-/// Why a wait for the other PEs of this node would be in vain: what one of them has given as the reason for the end of
-/// the job or group, or else which of them is gone.
+/// Why the other PEs of this node will not all come: the reason that one of them has given for the end of the job or
+/// group, or else which of them is gone.
 std::optional<std::string> why_in_vain(const Job& job);
 
 }  // namespace shmem

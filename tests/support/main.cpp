@@ -54,7 +54,7 @@ std::string tests_in(const std::set<std::string>& files) {
 
 #if defined(__SANITIZE_ADDRESS__)
 /// In place of the C library's, for UndefinedBehaviorSanitizer: it looks at an object through a pipe, and says that the
-/// object is none if it gets no pipe. So it gets one in tests that take all descriptors away, too.
+/// object has no type if it cannot make one. This makes one even where a test has taken all descriptors away.
 extern "C" [[gnu::visibility("default")]] int pipe(int* ends) noexcept {
   int made = ::pipe2(ends, 0);
   if (made == 0 || errno != EMFILE) {

@@ -40,8 +40,8 @@ inline bool is_free_loopback_port(int port) {
   return bound;
 }
 
-/// A port of the loopback that no socket has now, or 0. It is none of those that the kernel gives to sockets that ask
-/// for any, so that hardly anyone takes it before its user does.
+/// A port of the loopback that no socket uses now, or 0. The kernel does not give it to sockets that ask for any port,
+/// so another process can hardly take it before the test does.
 inline int free_loopback_port() {
   int given_from = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> given_from;
