@@ -214,10 +214,10 @@ int main(int argc, char** argv) {
   return bench::run_program(
       {"bench_holder",
        "Puts into the holder of an exchange, compared with memcpy.",
-       {{"--repeats", &settings.repeats, "measurements, of which the median is printed", bench::Range{1, 1000}},
-        {"--sizes", &settings.sizes, "bytes of a block", bench::Range{64, 64 << 20}},
-        {"--engines", &settings.engines, "processes that put at the same time", bench::Range{1, 32}},
-        {"--mib", &settings.mib, "MiB that each run puts", bench::Range{1, 65'536}}},
+       {{"--repeats", &settings.repeats, "measurements, of which the median is printed", bench::ValueRange{1, 1000}},
+        {"--sizes", &settings.sizes, "bytes of a block", bench::ValueRange{64, 64 << 20}},
+        {"--engines", &settings.engines, "processes that put at the same time", bench::ValueRange{1, 32}},
+        {"--mib", &settings.mib, "MiB that each run puts", bench::ValueRange{1, 65'536}}},
        [&] { return bench::run(settings); }},
       argc, argv);
 }

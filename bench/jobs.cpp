@@ -115,7 +115,7 @@ OpenMpiWorker::OpenMpiWorker(Library library, const std::vector<std::string>& fi
   output_of(command, {}, kCompilation);
 }
 
-std::vector<Series> OpenMpiWorker::run(const Job& job, const Place& place) const {
+std::vector<Series> OpenMpiWorker::run(const Job& job, const JobLocation& place) const {
   std::vector<std::string> command = place.before;
   command.insert(command.end(), {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "-np",
                                  std::to_string(job.pes), "--bind-to", "none"});  // most parts bind the processes

@@ -49,7 +49,7 @@ std::string new_worker_file(const base::TempFolder& folder);
 std::vector<Series> run_ours(const Job& job);
 
 /// Where the processes of a job run, if not on this machine.
-struct Place {
+struct JobLocation {
   std::vector<std::string> before{};  // a command that runs the command after it in the place where jobs are started
   std::string hosts{};                // for mpirun's option --host
 };
@@ -61,7 +61,7 @@ class OpenMpiWorker {
   /// Throws std::runtime_error if the compiler is not available.
   OpenMpiWorker(Library library, const std::vector<std::string>& files);
   /// By mpirun, as run_ours().
-  [[nodiscard]] std::vector<Series> run(const Job& job, const Place& place = {}) const;
+  [[nodiscard]] std::vector<Series> run(const Job& job, const JobLocation& place = {}) const;
 
  private:
   base::TempFolder folder_;

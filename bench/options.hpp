@@ -11,7 +11,7 @@
 
 namespace bench {
 
-struct Range {
+struct ValueRange {
   double least, most;
 };
 
@@ -23,7 +23,7 @@ struct Option {
                std::vector<std::string>*>
       value;
   const char* text;
-  std::optional<Range> range{};
+  std::optional<ValueRange> range{};
   std::vector<std::string> choices{};
   /// What is wrong with a value, or "".
   std::function<std::string(const std::string&)> check{};

@@ -18,7 +18,7 @@ namespace gba {
 namespace {
 
 /// What the signal handler and the fork handler may read: fixed memory, no locks.
-struct Place {
+struct MappedMemory {
   std::atomic<bool> taken{false};
   std::atomic<std::byte*> begin{nullptr};  // set last, with release order: the rest is then there
   std::size_t size = 0;
@@ -33,7 +33,7 @@ struct Place {
 };
 
 // A signal handler has no arguments of ours, so this is the one place for them.
-constinit std::array<Place, MemoryEntry::kMost> places;
+constinit std::array<MappedMemory, MemoryEntry::kMost> places;
 struct sigaction handler_before;
 constinit bool handler_is_there = false;    // with `changes`
 constinit std::size_t device_memories = 0;  // with `changes`
@@ -44,13 +44,13 @@ constinit std::mutex changes;
 constinit ForkMutex* first_mutex = nullptr;
 
 /// Ordinary memory in place of the device's. False: the process cannot go on.
-bool replace(const Place& place, std::byte* begin) {
+bool replace(const MappedMemory& place, std::byte* begin) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::mmap(begin, place.size, PROT_READ | PROT_WRITE, kFlags, -1, 0) != MAP_FAILED;
 }
 
 bool replace_at(const void* address) {
-  for (Place& place : places) {
+  for (MappedMemory& place : places) {
     std::byte* const begin = place.device_memory();
     if (begin == nullptr || address < begin || address >= begin + place.size) {
       continue;
@@ -97,7 +97,7 @@ void in_parent() {
 
 void in_child() {
   ForkMutex::free_all();
-  for (Place& place : places) {
+  for (MappedMemory& place : places) {
     std::byte* const begin = place.begin.load(std::memory_order_acquire);
     if (begin == nullptr) {
       continue;
@@ -192,7 +192,7 @@ MemoryEntry::MemoryEntry(Backend& backend, std::span<std::byte> memory, Kind kin
 
 void MemoryEntry::detach(const Backend& backend) {
   const std::lock_guard lock(changes);
-  for (Place& place : places) {
+  for (MappedMemory& place : places) {
     std::byte* const begin = place.device_memory();
     if (begin != nullptr && place.backend == &backend) {
       replace(place, begin);
@@ -204,7 +204,7 @@ MemoryEntry::~MemoryEntry() {
   if (place_ == kNone) {
     return;
   }
-  Place& place = places[static_cast<std::size_t>(place_)];
+  MappedMemory& place = places[static_cast<std::size_t>(place_)];
   const bool is_device = place.kind == Kind::kDevice;
   {
     const std::lock_guard lock(changes);

@@ -35,7 +35,7 @@ Reply answer(const T& value) {
 
 /// The struct that a payload begins with, if it is that long.
 template <typename T>
-std::optional<T> head(const Message& message) {
+std::optional<T> head(const VfioUserMessage& message) {
   if (message.payload.size() < sizeof(T)) {
     return std::nullopt;
   }
@@ -46,17 +46,17 @@ std::optional<T> head(const Message& message) {
 
 /// The payload as a struct of exactly its size, which begins with the size that the sender meant.
 template <typename T>
-std::optional<T> whole(const Message& message) {
+std::optional<T> whole(const VfioUserMessage& message) {
   const auto value = head<T>(message);
   return value && message.payload.size() == sizeof(T) && value->argsz >= sizeof(T) ? value : std::nullopt;
 }
 
 template <typename T>
-std::span<const std::byte> rest(const Message& message) {
+std::span<const std::byte> rest(const VfioUserMessage& message) {
   return std::span(message.payload).subspan(sizeof(T));
 }
 
-Reply map_dma(Function& function, Message& message) {
+Reply map_dma(Function& function, VfioUserMessage& message) {
   const auto request = whole<vfio_user_dma_map>(message);
   if (!request || message.fds.size() > 1) {
     return refuse(EINVAL);
@@ -65,7 +65,7 @@ Reply map_dma(Function& function, Message& message) {
   return refuse(function.map(request->address, request->size, request->offset, request->flags, std::move(file)));
 }
 
-Reply unmap_dma(Function& function, const Message& message) {
+Reply unmap_dma(Function& function, const VfioUserMessage& message) {
   const auto request = whole<vfio_user_dma_unmap>(message);
   if (!request) {
     return refuse(EINVAL);
@@ -81,7 +81,7 @@ Reply unmap_dma(Function& function, const Message& message) {
   return error == 0 ? answer(*request) : refuse(error);
 }
 
-Reply device_info(const Function& function, const Message& message) {
+Reply device_info(const Function& function, const VfioUserMessage& message) {
   if (!whole<vfio_user_device_info>(message)) {
     return refuse(EINVAL);
   }
@@ -91,7 +91,7 @@ Reply device_info(const Function& function, const Message& message) {
                                       .num_irqs = GBA_NUM_IRQS});
 }
 
-Reply region_info(const Function& function, const ClientLimits& limits, const Message& message) {
+Reply region_info(const Function& function, const ClientLimits& limits, const VfioUserMessage& message) {
   const auto request = whole<vfio_user_region_info>(message);
   if (!request || request->index >= function.num_regions()) {
     return refuse(EINVAL);
@@ -124,7 +124,7 @@ Reply region_info(const Function& function, const ClientLimits& limits, const Me
 }
 
 // Where the reply does not fit in the request's argsz it says how long it would be, and gives nothing.
-Reply region_io_fds(Function& function, const ClientLimits& limits, const Message& message) {
+Reply region_io_fds(Function& function, const ClientLimits& limits, const VfioUserMessage& message) {
   const auto request = whole<vfio_user_region_io_fds>(message);
   if (!request || request->flags != 0 || request->count != 0 || request->index >= function.num_regions()) {
     return refuse(EINVAL);
@@ -153,7 +153,7 @@ Reply region_io_fds(Function& function, const ClientLimits& limits, const Messag
   return reply;
 }
 
-Reply irq_info(const Function& function, const Message& message) {
+Reply irq_info(const Function& function, const VfioUserMessage& message) {
   const auto request = whole<vfio_user_irq_info>(message);
   if (!request || request->index >= GBA_NUM_IRQS) {
     return refuse(EINVAL);
@@ -169,7 +169,7 @@ Reply irq_info(const Function& function, const Message& message) {
   return answer(info);
 }
 
-Reply set_irqs(Function& function, Message& message, Turn& turn) {
+Reply set_irqs(Function& function, VfioUserMessage& message, Turn& turn) {
   const auto request = head<vfio_user_irq_set>(message);
   if (!request || request->argsz < sizeof *request) {
     return refuse(EINVAL);
@@ -179,7 +179,8 @@ Reply set_irqs(Function& function, Message& message, Turn& turn) {
                                   rest<vfio_user_irq_set>(message), std::move(message.fds)));
 }
 
-Reply read_region(Function& function, const ClientLimits& limits, const Message& message, Time now, Turn& turn) {
+Reply read_region(Function& function, const ClientLimits& limits, const VfioUserMessage& message, Time now,
+                  Turn& turn) {
   const auto request = head<vfio_user_region_access>(message);
   if (!request || message.payload.size() != sizeof *request || request->count > limits.max_transfer) {
     return refuse(EINVAL);
@@ -192,7 +193,7 @@ Reply read_region(Function& function, const ClientLimits& limits, const Message&
   return error == 0 ? reply : refuse(error);
 }
 
-Reply write_region(Function& function, const ClientLimits& limits, const Message& message, Time now) {
+Reply write_region(Function& function, const ClientLimits& limits, const VfioUserMessage& message, Time now) {
   const auto request = head<vfio_user_region_access>(message);
   if (!request || request->count > limits.max_transfer || message.payload.size() - sizeof *request != request->count) {
     return refuse(EINVAL);
@@ -202,8 +203,8 @@ Reply write_region(Function& function, const ClientLimits& limits, const Message
 }
 
 // The first write that fails ends it: the reply says how many were done.
-std::optional<Reply> write_regions(Function& function, const ClientLimits& limits, const Message& message, Time now,
-                                   Turn& turn, std::uint64_t& done) {
+std::optional<Reply> write_regions(Function& function, const ClientLimits& limits, const VfioUserMessage& message,
+                                   Time now, Turn& turn, std::uint64_t& done) {
   const auto count = head<std::uint64_t>(message);
   constexpr std::size_t kEntry = sizeof(vfio_user_write_multi_entry);
   if (!limits.write_multiple || !count || *count > kMaxTransfer / kEntry ||
@@ -226,7 +227,7 @@ std::optional<Reply> write_regions(Function& function, const ClientLimits& limit
   return answer(*count);
 }
 
-Reply reset(Function& function, const Message& message, Time now) {
+Reply reset(Function& function, const VfioUserMessage& message, Time now) {
   if (!message.payload.empty()) {
     return refuse(EINVAL);
   }
@@ -240,8 +241,8 @@ bool may_bring_fds(std::uint16_t command) {
 
 }  // namespace
 
-std::optional<Reply> run_command(Function& function, const ClientLimits& limits, Message& message, Time now, Turn& turn,
-                                 std::uint64_t& done) {
+std::optional<Reply> run_command(Function& function, const ClientLimits& limits, VfioUserMessage& message, Time now,
+                                 Turn& turn, std::uint64_t& done) {
   turn.take(1);
   if (!message.fds.empty() && !may_bring_fds(message.header.command)) {
     return refuse(EINVAL);

@@ -42,8 +42,8 @@ struct Turn {
 
 /// Any command but VERSION. Never throws for what the client sent; unknown commands are refused. Nothing: the turn was
 /// over before the message was; to be called again with the same `done`, which begins at 0.
-std::optional<Reply> run_command(Function& function, const ClientLimits& limits, Message& message, Time now, Turn& turn,
-                                 std::uint64_t& done);
+std::optional<Reply> run_command(Function& function, const ClientLimits& limits, VfioUserMessage& message, Time now,
+                                 Turn& turn, std::uint64_t& done);
 
 /// For the log: "refused DMA_MAP: Permission denied: " and what a client does wrong that gets this errno.
 std::string describe_refusal(std::uint16_t command, int error);

@@ -53,13 +53,13 @@ bool MessageReader::commit(std::size_t count, std::vector<Given> fds, bool fds_l
   return true;
 }
 
-std::optional<Message> MessageReader::take() {
+std::optional<VfioUserMessage> MessageReader::take() {
   if (!header_complete() || have_ < size_) {
     return std::nullopt;
   }
   have_ = 0;
   size_ = kHeader;
-  return std::exchange(message_, Message{});
+  return std::exchange(message_, VfioUserMessage{});
 }
 
 namespace {

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kMaxTransfer = 0x10000;
 inline constexpr std::uint32_t kMaxMessage = kMaxTransfer + 0x1000;
 inline constexpr unsigned kMaxFds = 16;
 
-struct Message {
+struct VfioUserMessage {
   vfio_user_header header{};
   std::vector<std::byte> payload;
   std::vector<Given> fds;
@@ -49,14 +49,14 @@ class MessageReader {
   /// they cannot be a message, so the start of the next one is unknown.
   bool commit(std::size_t count, std::vector<Given> fds, bool fds_lost = false);
   /// The message, once it is complete. Take it before asking for room again.
-  std::optional<Message> take();
+  std::optional<VfioUserMessage> take();
   /// A part of a message has come.
   [[nodiscard]] bool unfinished() const { return have_ > 0; }
 
  private:
   [[nodiscard]] bool header_complete() const { return have_ >= sizeof(vfio_user_header); }
 
-  Message message_;
+  VfioUserMessage message_;
   std::size_t have_ = 0;  // bytes of the message, header included
   std::size_t size_ = sizeof(vfio_user_header);
 };

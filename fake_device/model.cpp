@@ -160,7 +160,7 @@ std::uint64_t Model::read_group(unsigned port, const RegisterRef& target, Time n
     default:
       break;
   }
-  const Group& group = groups_[target.group];
+  const DeviceGroup& group = groups_[target.group];
   if (!group.allocated()) {
     const bool ports = target.id == Register::kMemberPorts16 || target.id == Register::kMemberPorts8;
     return ports ? UINT64_MAX : 0;  // no member has joined (uapi rule 8), and 0 would be a port
@@ -253,7 +253,7 @@ bool Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t
 }
 
 bool Model::set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value) {
-  Group& group = groups_[target.group];
+  DeviceGroup& group = groups_[target.group];
   switch (target.id) {
     case Register::kMemberCount:
       return group.set_member_count(value);
@@ -314,12 +314,12 @@ void Model::break_down() {  // uapi rule 35
 
 unsigned Model::allocated_groups() const {
   return static_cast<unsigned>(
-      std::count_if(groups_.begin(), groups_.end(), [](const Group& group) { return group.allocated(); }));
+      std::count_if(groups_.begin(), groups_.end(), [](const DeviceGroup& group) { return group.allocated(); }));
 }
 
 unsigned Model::groups_held(unsigned port) const {
   return static_cast<unsigned>(
-      std::count_if(groups_.begin(), groups_.end(), [port](const Group& group) { return group.held_by(port); }));
+      std::count_if(groups_.begin(), groups_.end(), [port](const DeviceGroup& group) { return group.held_by(port); }));
 }
 
 void Model::shut_down() {
@@ -347,7 +347,7 @@ void Model::arrive(unsigned port, unsigned slot, std::uint64_t word, Time now) {
     ports_.reject(port, {.kind = kind, .group = slot, .member = member, .value = sequence});
     return;
   }
-  Group& group = groups_[slot];
+  DeviceGroup& group = groups_[slot];
   group.arrive(member, sequence, GBA_FIELD_GET(GBA_ARRIVAL_NOTIFY, word) != 0, now);
   next_deadline_ = std::min(next_deadline_, group.deadline());
 }

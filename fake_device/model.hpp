@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "fake_device/device_group.hpp"
 #include "fake_device/effects.hpp"
-#include "fake_device/group.hpp"
 #include "fake_device/ports.hpp"
 #include "fake_device/profile.hpp"
 
@@ -91,7 +91,7 @@ class Model {
   const Layout& layout_;
   const std::uint64_t features_;
   Ports ports_;
-  std::vector<Group> groups_;
+  std::vector<DeviceGroup> groups_;
   std::uint64_t group_limit_;  // of an ordinary port
   std::uint64_t first_sequence_ = 0;
   bool fatal_ = false;

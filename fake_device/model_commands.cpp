@@ -63,7 +63,7 @@ void Model::run_command(unsigned port, std::uint64_t command) {
 }
 
 std::uint64_t Model::allocate(unsigned port, std::uint64_t& result) {
-  const auto found = std::find_if(groups_.begin(), groups_.end(), [](const Group& g) { return !g.allocated(); });
+  const auto found = std::find_if(groups_.begin(), groups_.end(), [](const DeviceGroup& g) { return !g.allocated(); });
   if (found == groups_.end()) {
     return GBA_CMD_ERROR_NO_FREE_GROUP;
   }
@@ -105,7 +105,7 @@ std::uint64_t Model::join(unsigned port, unsigned group, unsigned member, std::u
   if (!known(group)) {
     return GBA_CMD_ERROR_GROUP;
   }
-  Group& target = groups_[group];
+  DeviceGroup& target = groups_[group];
   if (ports_[port].wrong_keys[group] >= GBA_MAX_WRONG_KEYS) {
     return GBA_CMD_ERROR_LOCKED_OUT;
   }

@@ -145,7 +145,7 @@ bool Session::receive(Turn& turn) {
 }
 
 // False: the turn is over before the message is.
-bool Session::handle(Message& message, Time now, Turn& turn) {
+bool Session::handle(VfioUserMessage& message, Time now, Turn& turn) {
   if (!message.is_reply()) {
     return handle_command(message, now, turn);
   }
@@ -153,7 +153,7 @@ bool Session::handle(Message& message, Time now, Turn& turn) {
   return true;
 }
 
-bool Session::handle_command(Message& message, Time now, Turn& turn) {
+bool Session::handle_command(VfioUserMessage& message, Time now, Turn& turn) {
   Reply reply;
   if (!message.is_command() || message.too_many_fds) {
     reply.error = EINVAL;
@@ -197,7 +197,7 @@ void Session::log_refusal(std::uint16_t command, int error) {
   }
 }
 
-Reply Session::negotiate(const Message& message) {
+Reply Session::negotiate(const VfioUserMessage& message) {
   if (function_) {
     return {.error = EINVAL, .payload = {}, .fds = {}};
   }
@@ -307,7 +307,7 @@ void Session::post_store(unsigned group, std::uint64_t iova, std::uint64_t word)
   host_.wants_attention(socket_.get());
 }
 
-void Session::handle_reply(const Message& message, Turn& turn) {
+void Session::handle_reply(const VfioUserMessage& message, Turn& turn) {
   const bool success = (message.header.flags & VFIO_USER_ERROR) == 0;
   const auto completion = message.header.command == VFIO_USER_DMA_WRITE && message.fds.empty() && function_
                               ? stores_.completed(message.header.msg_id, success)

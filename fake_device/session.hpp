@@ -85,10 +85,10 @@ class Session final : public FunctionClient {
   [[nodiscard]] const char* no_more_fds() const;
   [[nodiscard]] bool waits_for_closer();
   bool receive(Turn& turn);
-  bool handle(Message& message, Time now, Turn& turn);
-  bool handle_command(Message& message, Time now, Turn& turn);
-  void handle_reply(const Message& message, Turn& turn);
-  Reply negotiate(const Message& message);
+  bool handle(VfioUserMessage& message, Time now, Turn& turn);
+  bool handle_command(VfioUserMessage& message, Time now, Turn& turn);
+  void handle_reply(const VfioUserMessage& message, Turn& turn);
+  Reply negotiate(const VfioUserMessage& message);
   Reply open_port(const ClientLimits& limits);
   void answer(const vfio_user_header& request, const Reply& reply);
   void log_refusal(std::uint16_t command, int error);
@@ -103,9 +103,9 @@ class Session final : public FunctionClient {
   MessageReader reader_;
   FdAllowance allowance_;
   Time unfinished_since_ = kNever;
-  Time unclosed_since_ = kNever;    // too many of its descriptors wait to be closed
-  std::optional<Message> message_;  // under way
-  std::uint64_t done_ = 0;          // register writes of it
+  Time unclosed_since_ = kNever;            // too many of its descriptors wait to be closed
+  std::optional<VfioUserMessage> message_;  // under way
+  std::uint64_t done_ = 0;                  // register writes of it
   SendQueue send_queue_;
   PostedWrites stores_;
   ClientLimits limits_;

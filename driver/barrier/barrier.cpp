@@ -16,7 +16,7 @@ constexpr const char* kOthersTrouble = "another member lost the device";
 /// Far beyond any use, and a few times it is still a time of the clock.
 constexpr std::chrono::hours kLongestRetry{24};
 
-Place place_of(const gba_barrier_config& config) {
+MemberPlace place_of(const gba_barrier_config& config) {
   if (config.group_members == 0) {
     return {.port = config.port, .members = config.members, .member = config.member};
   }

@@ -116,7 +116,7 @@ class Barrier {
 
   // As configured.
   Words words_;
-  const Place place_;
+  const MemberPlace place_;
   std::uint64_t* const alarm_;
   int (*const raise_)(void*, std::uint64_t);
   void* const context_;

@@ -203,7 +203,7 @@ OwnedGroup::~OwnedGroup() {
   }
 }
 
-Result<OpenDevice> Place::device() const {
+Result<OpenDevice> MemberPlace::device() const {
   if (port == nullptr) {
     return fail(std::errc::no_such_device, "this member has no port");
   }
@@ -214,12 +214,12 @@ Result<OpenDevice> Place::device() const {
   return device;
 }
 
-Result<OwnedGroup> Place::make_group(std::uint64_t sequence) const {
+Result<OwnedGroup> MemberPlace::make_group(std::uint64_t sequence) const {
   const auto open = device();
   return open ? OwnedGroup::make(*open, members, sequence) : open.error();
 }
 
-Result<Membership> Place::join(const gba_group_handle& handle) const {
+Result<Membership> MemberPlace::join(const gba_group_handle& handle) const {
   const auto open = device();
   if (!open) {
     return open.error();

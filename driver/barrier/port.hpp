@@ -125,7 +125,7 @@ class Port {
 };
 
 /// One member's place in groups of the device, and the port it reaches them by.
-struct Place {
+struct MemberPlace {
   Port* port;  // nullptr: it shares another member's
   std::uint32_t members, member;
 

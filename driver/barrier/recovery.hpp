@@ -19,7 +19,7 @@ class Recovery {
   static_assert(kPeriod % 2 == 0, "two words a member are enough (uapi rule 29)");
 
   /// `record` is in memory that all members read; member 0 alone writes it.
-  Recovery(const Words& words, const Place& place, std::uint32_t member, gba_group_handle* record,
+  Recovery(const Words& words, const MemberPlace& place, std::uint32_t member, gba_group_handle* record,
            std::chrono::nanoseconds retry)
       : words_(words), place_(place), member_(member), record_(record), pace_(retry, kLongestPauses * retry) {}
 
@@ -41,7 +41,7 @@ class Recovery {
   [[nodiscard]] bool is_offered(std::uint64_t k) const { return offered_ && *offered_ == k; }
 
   const Words words_;
-  const Place place_;
+  const MemberPlace place_;
   const std::uint32_t member_;
   gba_group_handle* const record_;
   Pace pace_;

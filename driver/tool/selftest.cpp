@@ -42,7 +42,7 @@ class SelfTest {
     if (!target) {
       return report(invocation_, target.error());
     }
-    auto peer = Peer::find(ports_, *target);
+    auto peer = SelftestPeer::find(ports_, *target);
     if (!peer) {
       return report(invocation_, peer.error());
     }
@@ -379,7 +379,7 @@ class SelfTest {
   const std::uint64_t barriers_;
   const TwoPorts& ports_;
   FindingPrinter printer_;
-  std::unique_ptr<Peer> peer_;
+  std::unique_ptr<SelftestPeer> peer_;
   DevicePointer device_;
   gba_device_info info_{};
   gba_device_counters before_{};

@@ -159,11 +159,11 @@ int be_second_member(const Invocation& invocation, const TwoPorts& ports) {
 
 // ---- The first member ----
 
-Result<std::unique_ptr<Peer>> Peer::find(const TwoPorts& ports, const Target& target) {
+Result<std::unique_ptr<SelftestPeer>> SelftestPeer::find(const TwoPorts& ports, const Target& target) {
   if (!ports.connects()) {
     const bool has_more_ports = target.kind == Target::Kind::kSocket;
     return !ports.peer.empty() || has_more_ports ? start(ports.peer.empty() ? target.path : ports.peer, ports.limit())
-                                                 : Result<std::unique_ptr<Peer>>();
+                                                 : Result<std::unique_ptr<SelftestPeer>>();
   }
   auto link = meet(ports);
   if (!link) {
@@ -172,10 +172,10 @@ Result<std::unique_ptr<Peer>> Peer::find(const TwoPorts& ports, const Target& ta
   if (const auto greeted = greet(*link, "selftest", ports.limit()); !greeted) {
     return greeted.error();
   }
-  return std::unique_ptr<Peer>(new Peer(*std::move(link), ports.limit()));
+  return std::unique_ptr<SelftestPeer>(new SelftestPeer(*std::move(link), ports.limit()));
 }
 
-Result<std::unique_ptr<Peer>> Peer::start(const std::string& path, Milliseconds limit) {
+Result<std::unique_ptr<SelftestPeer>> SelftestPeer::start(const std::string& path, Milliseconds limit) {
   auto process = PeerProcess::start([&path](Link& link) {
     // It opens the device when the first member asks for it: if that never happens, no port is used up.
     const auto start = link.receive(kNoLimit);
@@ -192,10 +192,10 @@ Result<std::unique_ptr<Peer>> Peer::start(const std::string& path, Milliseconds 
   if (!process) {
     return process.error();
   }
-  return std::unique_ptr<Peer>(new Peer(*std::move(process), limit));
+  return std::unique_ptr<SelftestPeer>(new SelftestPeer(*std::move(process), limit));
 }
 
-PeerReport Peer::next_report() {
+PeerReport SelftestPeer::next_report() {
   const auto message = link().receive(limit_);
   if (!message) {
     return report_of(message.error());
@@ -204,7 +204,7 @@ PeerReport Peer::next_report() {
   return port ? PeerReport{.error = 0, .port = static_cast<std::uint32_t>(*port), .text = {}} : report_of(port.error());
 }
 
-PeerReport Peer::join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t called) {
+PeerReport SelftestPeer::join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t called) {
   if (process_) {
     (void)link().send({{"open", true}});
     if (const auto opened = link().receive(limit_); !opened) {
@@ -215,16 +215,16 @@ PeerReport Peer::join(const gba_group_handle& handle, std::uint64_t barriers, st
   return next_report();
 }
 
-void Peer::call() {
+void SelftestPeer::call() {
   (void)link().send({{"call", true}});
 }
 
-PeerReport Peer::leave() {
+PeerReport SelftestPeer::leave() {
   (void)link().send({{"leave", true}});
   return next_report();
 }
 
-void Peer::conclude(std::size_t problems) {
+void SelftestPeer::conclude(std::size_t problems) {
   (void)link().send({{"problems", problems}});
 }
 

@@ -20,12 +20,12 @@ struct PeerReport {
 };
 
 /// The first member's view of the second. Each call waits for at most the limit.
-class Peer {
+class SelftestPeer {
  public:
   /// On the host that --connect names; or on a process of this machine, with the port that --peer names, or with
   /// another port of a vfio-user server. Null: there is no second port. REQUIRES: this process has opened no device
   /// yet.
-  static Result<std::unique_ptr<Peer>> find(const TwoPorts& ports, const Target& target);
+  static Result<std::unique_ptr<SelftestPeer>> find(const TwoPorts& ports, const Target& target);
 
   /// Waits until it has joined as member 1. In the last `called` of its `barriers` + `called` barriers it arrives only
   /// when it is called.
@@ -40,9 +40,10 @@ class Peer {
   Link& link() { return process_ ? process_->link() : *link_; }
   PeerReport next_report();
 
-  Peer(Link link, Milliseconds limit) : link_(std::move(link)), limit_(limit) {}
-  Peer(std::unique_ptr<PeerProcess> process, Milliseconds limit) : process_(std::move(process)), limit_(limit) {}
-  static Result<std::unique_ptr<Peer>> start(const std::string& path, Milliseconds limit);
+  SelftestPeer(Link link, Milliseconds limit) : link_(std::move(link)), limit_(limit) {}
+  SelftestPeer(std::unique_ptr<PeerProcess> process, Milliseconds limit)
+      : process_(std::move(process)), limit_(limit) {}
+  static Result<std::unique_ptr<SelftestPeer>> start(const std::string& path, Milliseconds limit);
 
   std::unique_ptr<PeerProcess> process_;  // null: on another host
   std::optional<Link> link_;

@@ -62,7 +62,7 @@ namespace {
 
 constexpr unsigned kStatusBits = 16;
 
-std::uint64_t digest_of(const shmem::kv::Settings& settings) {
+std::uint64_t digest_of(const shmem::kv::OperatorSettings& settings) {
   shmem::kv::Digest digest;
   for (const auto number : {static_cast<std::int64_t>(settings.cores), static_cast<std::int64_t>(settings.path),
                             static_cast<std::int64_t>(settings.staging_room)}) {
@@ -120,7 +120,7 @@ struct Parts {
 };
 
 /// Collective over `parent`, if there is one: creates a team of the same PEs, and the operator.
-Result<void> make_parts(Runtime& runtime, Team* parent, const shmem::kv::Settings& settings, std::byte* memory,
+Result<void> make_parts(Runtime& runtime, Team* parent, const shmem::kv::OperatorSettings& settings, std::byte* memory,
                         Parts& parts) {
   if (parent == nullptr) {
     return {};
@@ -152,7 +152,7 @@ Result<void> release(Runtime& runtime, int team, std::byte* memory) {
 
 /// Collective over the world: all PEs have the same valid settings. Called before the memory is allocated, whose size
 /// depends on them.
-Result<void> agree_on(Runtime& runtime, const shmem::kv::Settings& settings) {
+Result<void> agree_on(Runtime& runtime, const shmem::kv::OperatorSettings& settings) {
   static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
   auto memory = runtime.heap().calloc(1, sizeof(SyncWord));
   if (!memory) {
@@ -165,7 +165,8 @@ Result<void> agree_on(Runtime& runtime, const shmem::kv::Settings& settings) {
   return !fits ? fits : !agreed ? agreed : freed;
 }
 
-Result<std::unique_ptr<shmemx_kv_op>> create(Runtime& runtime, Team* parent, const shmem::kv::Settings& settings) {
+Result<std::unique_ptr<shmemx_kv_op>> create(Runtime& runtime, Team* parent,
+                                             const shmem::kv::OperatorSettings& settings) {
   if (auto ok = agree_on(runtime, settings); !ok) {
     return ok.error();
   }
@@ -260,8 +261,8 @@ int take_outcome(shmemx_kv_op_t& op) {
   return report(outcome);
 }
 
-shmem::kv::Settings settings_of(const shmemx_kv_options_t* options) {
-  shmem::kv::Settings settings;
+shmem::kv::OperatorSettings settings_of(const shmemx_kv_options_t* options) {
+  shmem::kv::OperatorSettings settings;
   if (options != nullptr) {
     settings.cores = options->cores != 0 ? options->cores : settings.cores;
     settings.path = static_cast<shmem::kv::Path>(options->path);

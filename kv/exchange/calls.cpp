@@ -16,13 +16,13 @@
 using shmem::Result;
 using shmem::exchange::code_of;
 using shmem::exchange::Exchange;
+using shmem::exchange::ExchangeSettings;
 using shmem::exchange::HolderClient;
 using shmem::exchange::is_inherited;
 using shmem::exchange::NetworkSettings;
 using shmem::exchange::refuse;
 using shmem::exchange::refuse_child;
 using shmem::exchange::report;
-using shmem::exchange::Settings;
 using shmem::exchange::settings_from;
 using shmem::exchange::take_option;
 using shmem::exchange::TransferPointer;
@@ -101,8 +101,8 @@ Result<NetworkSettings> network_from(const shmemx_exchange_network_t& given) {
 
 }  // namespace
 
-Result<Settings> shmem::exchange::settings_from(const shmemx_exchange_options_t* options, const char* call) {
-  Settings settings;
+Result<ExchangeSettings> shmem::exchange::settings_from(const shmemx_exchange_options_t* options, const char* call) {
+  ExchangeSettings settings;
   const shmemx_exchange_options_t given = options != nullptr ? *options : shmemx_exchange_options_t{};
   const bool reserved = given.reserved[0] != 0 || given.reserved[1] != 0 || given.reserved[2] != 0;
   if (reserved || !take_option(given.blocks, shmem::exchange::kMostSlots, settings.blocks) ||

@@ -19,7 +19,7 @@ struct Envelope {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostMessageFds * sizeof(int))> control{};
   msghdr header{};
 
-  explicit Envelope(Message& message) {
+  explicit Envelope(ChannelMessage& message) {
     data = {.iov_base = &message, .iov_len = sizeof message};
     header.msg_iov = &data;
     header.msg_iovlen = 1;
@@ -52,8 +52,8 @@ bool Channel::is_our_user() const {
   return is_our_user_at(fd());
 }
 
-std::errc Channel::send(const Message& message, std::span<const int> files) {
-  Message copy = message;
+std::errc Channel::send(const ChannelMessage& message, std::span<const int> files) {
+  ChannelMessage copy = message;
   Envelope envelope(copy);
   if (!files.empty()) {
     base::attach_fds(envelope.header, envelope.control, files);
@@ -103,7 +103,7 @@ std::errc Channel::receive(std::optional<Received>& received, std::size_t most_f
   if (got >= static_cast<ssize_t>(sizeof protocol) && is_other_version(protocol)) {
     return std::errc::protocol_not_supported;
   }
-  const bool is_whole = got == static_cast<ssize_t>(sizeof(Message)) && (flags & MSG_TRUNC) == 0;
+  const bool is_whole = got == static_cast<ssize_t>(sizeof(ChannelMessage)) && (flags & MSG_TRUNC) == 0;
   return is_whole && protocol == kProtocol ? std::errc{} : std::errc::protocol_error;
 }
 

@@ -41,7 +41,7 @@ enum class Kind : std::uint32_t {
 constexpr std::uint32_t kWantsUse = 1;
 
 /// Whole messages, at most this large.
-struct Message {
+struct ChannelMessage {
   std::uint32_t protocol = kProtocol;
   Kind kind{};
   std::uint64_t member = 0;  // id of the sender
@@ -52,13 +52,13 @@ struct Message {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
-static_assert(sizeof(Message) == 48);
+static_assert(sizeof(ChannelMessage) == 48);
 
 constexpr std::size_t kMostMessageFds = 2;
 
 /// What came: a message with its descriptors.
 struct Received {
-  Message message;
+  ChannelMessage message;
   std::array<base::UniqueFd, kMostMessageFds> files{base::UniqueFd(), base::UniqueFd()};
   [[nodiscard]] bool has_files() const {
     return std::any_of(files.begin(), files.end(), [](const base::UniqueFd& file) { return file.get() >= 0; });
@@ -81,7 +81,7 @@ class Channel {
   [[nodiscard]] bool is_our_user() const;
 
   /// An error also if the other end has not taken earlier messages: a member that does not run must not hold up others.
-  std::errc send(const Message& message, std::span<const int> files = {});
+  std::errc send(const ChannelMessage& message, std::span<const int> files = {});
   /// Nothing, and no error: no message is there. Errors: ECONNRESET the other end has gone; EPROTONOSUPPORT it is a
   /// member with another version of libshmem; EPROTO it does not follow the protocol; EMFILE this process has too few
   /// descriptors for those of the message, which stays. `most_files`: more descriptors are an error, EPROTO.

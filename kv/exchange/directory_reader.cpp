@@ -21,7 +21,7 @@ struct Fields {
         bytes(entry.bytes.load(std::memory_order_acquire)),
         layout(entry.layout.load(std::memory_order_acquire)) {}
 
-  [[nodiscard]] Place place() const {
+  [[nodiscard]] BlockPlace place() const {
     return {static_cast<std::uint32_t>(region_and_key_bytes >> 32), offset, bytes, layout};
   }
   [[nodiscard]] std::size_t key_bytes() const { return static_cast<std::uint32_t>(region_and_key_bytes); }
@@ -105,7 +105,7 @@ DirectoryReader::Outcome DirectoryReader::find(const Key& key, std::uint64_t lay
   return outcome;
 }
 
-std::errc DirectoryReader::read(std::uint32_t slot, std::uint64_t epoch, Place& place) const {
+std::errc DirectoryReader::read(std::uint32_t slot, std::uint64_t epoch, BlockPlace& place) const {
   if (slot >= slots_ || !is_valid(epoch)) {
     return std::errc::invalid_argument;
   }

@@ -19,7 +19,7 @@ namespace shmem::exchange {
 struct Found {
   std::uint32_t slot = 0;
   std::uint64_t epoch = 0;
-  Place place;
+  BlockPlace place;
 };
 
 /// Reads memory that its owner may change at any time, to anything. No call waits, and each looks at a bounded part.
@@ -37,7 +37,7 @@ class DirectoryReader {
   Outcome find(const Key& key, std::uint64_t layout, Found& found) const;
 
   /// The entry, if it is valid and has this epoch. Errors: ESTALE; EBADMSG it makes no sense.
-  std::errc read(std::uint32_t slot, std::uint64_t epoch, Place& place) const;
+  std::errc read(std::uint32_t slot, std::uint64_t epoch, BlockPlace& place) const;
   /// True if the entry has this epoch after all that this thread has read so far. REQUIRES: slot < slots().
   [[nodiscard]] bool still(std::uint32_t slot, std::uint64_t epoch) const {
     // Relaxed: after_reads() of the caller orders it after the copy.

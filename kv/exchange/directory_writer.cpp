@@ -25,7 +25,7 @@ bool has_key(const Entry& entry, const Key& key) {
 }
 
 /// Release: a reader that sees one of these words also sees, in its second look, that the entry is not valid.
-void fill(Entry& entry, const Key& key, const Place& place) {
+void fill(Entry& entry, const Key& key, const BlockPlace& place) {
   constexpr auto kOrder = std::memory_order_release;
   entry.hash.store(key.hash(), kOrder);
   entry.region_and_key_bytes.store(std::uint64_t{place.region} << 32 | key.bytes(), kOrder);
@@ -113,7 +113,7 @@ Key DirectoryWriter::key_at(std::uint32_t slot) const {
   return *Key::make(words.data(), static_cast<std::uint32_t>(entry(slot).region_and_key_bytes.load(kOrder)));
 }
 
-std::errc DirectoryWriter::publish(const Key& key, const Place& place, std::uint32_t* at) {
+std::errc DirectoryWriter::publish(const Key& key, const BlockPlace& place, std::uint32_t* at) {
   if (const auto there = find(key, place.layout)) {
     return is_published(*there) ? std::errc::file_exists : std::errc::device_or_resource_busy;
   }

@@ -16,7 +16,7 @@
 namespace shmem::exchange {
 
 /// Where a block is, and what it is.
-struct Place {
+struct BlockPlace {
   std::uint32_t region = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -51,7 +51,7 @@ class DirectoryWriter {
 
   /// Errors, without a text: EEXIST the key has an entry; EBUSY it was withdrawn and not removed; ENOSPC. `at`, if not
   /// null, gets the slot.
-  std::errc publish(const Key& key, const Place& place, std::uint32_t* at = nullptr);
+  std::errc publish(const Key& key, const BlockPlace& place, std::uint32_t* at = nullptr);
 
   struct Withdrawn {
     std::uint32_t slot = 0;

@@ -66,7 +66,7 @@ Error Exchange::problem(std::errc code, std::string text) {
   return fail(code, "shmem: " + std::move(text));
 }
 
-Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const Settings& settings) {
+Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const ExchangeSettings& settings) {
   if (name.empty() || !is_plain_name(name)) {
     return problem(
         std::errc::invalid_argument,
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Exchange>> Exchange::open(const std::string& name, const 
   return exchange;
 }
 
-Exchange::Exchange(std::string name, std::uint64_t id, const Settings& settings, DirectoryWriter directory)
+Exchange::Exchange(std::string name, std::uint64_t id, const ExchangeSettings& settings, DirectoryWriter directory)
     : name_(std::move(name)),
       id_(id),
       settings_(settings),
@@ -248,7 +248,7 @@ void Exchange::stats(shmemx_exchange_stats_t& stats) const {
 Result<void> Exchange::member_stats(std::uint32_t seat, shmemx_exchange_stats_t& stats) const {
   stats = {};
   const Peers peers = members_->peers();
-  const Peer* const peer = find_peer(peers, seat);
+  const LocalPeer* const peer = find_peer(peers, seat);
   if (seat >= kFirstRemoteSeat) {
     return problem(
         std::errc::not_supported,

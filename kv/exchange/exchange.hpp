@@ -26,7 +26,7 @@
 
 namespace shmem::exchange {
 
-struct Settings {
+struct ExchangeSettings {
   std::uint32_t blocks = 65536;
   std::uint32_t leases = 64;
   std::uint32_t lease_ms = 1000;
@@ -61,7 +61,7 @@ bool is_plain_name(std::string_view name);
 /// Thread-safe.
 class Exchange {
  public:
-  static Result<std::unique_ptr<Exchange>> open(const std::string& name, const Settings& settings);
+  static Result<std::unique_ptr<Exchange>> open(const std::string& name, const ExchangeSettings& settings);
 
   /// Once. Afterwards all other calls also concern members on other nodes.
   Result<void> connect(const NetworkSettings& settings);
@@ -85,11 +85,11 @@ class Exchange {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::uint64_t id() const { return id_; }
-  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] const ExchangeSettings& settings() const { return settings_; }
   [[nodiscard]] MeetingPlace place_of_node() const;
   /// More metrics than those of the exchange. Empty: none from now on.
   void add_metrics(WriteMetrics write);
-  std::errc publish_held(const Key& key, const Place& place, std::uint32_t& slot);
+  std::errc publish_held(const Key& key, const BlockPlace& place, std::uint32_t& slot);
   [[nodiscard]] std::optional<std::uint32_t> held(const Key& key, std::uint64_t layout) const;
   [[nodiscard]] std::optional<std::uint32_t> held_in_any_layout(const Key& key) const;
   [[nodiscard]] Key held_key(std::uint32_t slot) const;
@@ -116,11 +116,11 @@ class Exchange {
 
  private:
   struct Region {
-    Range range;
+    FileRange range;
     base::Mapping made;  // by the exchange; else none
   };
 
-  Exchange(std::string name, std::uint64_t id, const Settings& settings, DirectoryWriter directory);
+  Exchange(std::string name, std::uint64_t id, const ExchangeSettings& settings, DirectoryWriter directory);
   static Error problem(std::errc code, std::string text);
   Result<void> start_metrics(const std::string& address);
   [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
@@ -138,7 +138,7 @@ class Exchange {
 
   const std::string name_;
   const std::uint64_t id_;
-  const Settings settings_;
+  const ExchangeSettings settings_;
   const std::unique_ptr<CallTimes> times_;  // null: without metrics
   mutable std::mutex mutex_;                // for the next three
   DirectoryWriter directory_;

@@ -101,7 +101,7 @@ void Exchange::release(std::span<Block> blocks) {
   }
   const Peers peers = members_->peers();
   for (Block& block : blocks) {
-    Peer* const peer = block.lease != 0 ? find_peer(peers, block.seat) : nullptr;
+    LocalPeer* const peer = block.lease != 0 ? find_peer(peers, block.seat) : nullptr;
     if (peer != nullptr && peer->id() == block.member) {
       peer->release(block);
     }
@@ -153,7 +153,7 @@ void Exchange::pull_all(std::span<const Block> blocks, void* const* destinations
     while (end < blocks.size() && blocks[end].member == first.member && blocks[end].seat == first.seat) {
       ++end;
     }
-    Peer* const peer = find_peer(peers, first.seat);
+    LocalPeer* const peer = find_peer(peers, first.seat);
     if (first.seat >= kFirstRemoteSeat) {
       // Under way.
     } else if (peer != nullptr && peer->id() == first.member) {
@@ -222,7 +222,7 @@ Result<int> Exchange::list(std::uint32_t seat, std::uint64_t& cursor, std::span<
     return listed ? listed : problem(listed.error().code, listed.error().text);
   }
   const Peers peers = members_->peers();
-  const Peer* const peer = find_peer(peers, seat);
+  const LocalPeer* const peer = find_peer(peers, seat);
   if (peer == nullptr) {
     return problem(std::errc::no_such_file_or_directory, fmt::format("there is no member on seat {}", seat));
   }

@@ -92,7 +92,7 @@ Result<std::uint32_t> Exchange::register_memory(shmemx_memory_t& memory) {
                     last_region_));
   }
   const std::uint32_t number = ++last_region_;
-  const Range range = region.range;
+  const FileRange range = region.range;
   void* const address = make ? region.made.data() : memory.address;
   if (remote() != nullptr) {
     base::UniqueFd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
@@ -236,7 +236,7 @@ Result<void> Exchange::withdraw(std::span<const shmemx_exchange_key_t> keys, std
 
 // ---- Blocks that the holder publishes ----
 
-std::errc Exchange::publish_held(const Key& key, const Place& place, std::uint32_t& slot) try {
+std::errc Exchange::publish_held(const Key& key, const BlockPlace& place, std::uint32_t& slot) try {
   const std::lock_guard lock(mutex_);
   const std::errc error = directory_.publish(key, place, &slot);
   add(counters_.published, error == std::errc{} ? 1 : 0);

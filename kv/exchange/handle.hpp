@@ -46,6 +46,6 @@ inline bool take_option(std::uint32_t given, std::uint32_t most, std::uint32_t& 
 }
 
 /// The settings of shmemx_exchange_open.
-Result<Settings> settings_from(const shmemx_exchange_options_t* options, const char* call);
+Result<ExchangeSettings> settings_from(const shmemx_exchange_options_t* options, const char* call);
 
 }  // namespace shmem::exchange

@@ -30,7 +30,8 @@ struct HolderSettings {
 /// Thread-safe. One thread answers all engines, in turns.
 class Holder {
  public:
-  /// `exchange` was opened with Settings::holds, and outlives this. Errors: EADDRINUSE the exchange has a holder.
+  /// `exchange` was opened with ExchangeSettings::holds, and outlives this. Errors: EADDRINUSE the exchange has a
+  /// holder.
   static Result<std::unique_ptr<Holder>> open(Exchange& exchange, const HolderSettings& settings);
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;

@@ -107,7 +107,7 @@ void HeldBlocks::give_back(const Writing& writing) {
 
 /// The directory may be full. If there is room in it, but not near the place of this key, evicting does not help.
 std::errc HeldBlocks::publish_with_room(const Writing& writing, std::uint32_t& slot) {
-  const Place place{region_, writing.begin, writing.bytes, writing.layout};
+  const BlockPlace place{region_, writing.begin, writing.bytes, writing.layout};
   std::errc error = exchange_.publish_held(writing.key, place, slot);
   const auto is_full = [this] { return ranges_.size() + leaving_.size() >= exchange_.settings().blocks; };
   for (std::uint64_t i = 0; i < most_victims(0) && error == std::errc::no_space_on_device && is_full(); ++i) {

@@ -50,16 +50,16 @@ class HolderClient {
   class Putting;
 
   /// Which block of a call it is, or whose part.
-  struct Place {
+  struct PartOfPut {
     std::size_t put = 0;
     bool ends = true;  // it is the last part
   };
 
   /// A half of the staging memory, and the request that the holder has not answered yet.
   struct Half {
-    std::uint64_t request = 0;    // 0: none
-    std::size_t count = 0;        // of its items
-    std::vector<Place> places{};  // of those among the statuses; none: the caller has gone
+    std::uint64_t request = 0;        // 0: none
+    std::size_t count = 0;            // of its items
+    std::vector<PartOfPut> places{};  // of those among the statuses; none: the caller has gone
   };
 
   // REQUIRES: mutex_.

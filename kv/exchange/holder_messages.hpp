@@ -117,10 +117,10 @@ struct HolderBuffer {
   std::size_t size = 0;
 
   /// Null: it is smaller. Items that it does not have are not to be read.
-  template <typename Message>
-  [[nodiscard]] const Message* as(std::size_t least = sizeof(Message)) const {
-    static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) <= sizeof(bytes));
-    return size >= least ? reinterpret_cast<const Message*>(bytes.data()) : nullptr;
+  template <typename T>
+  [[nodiscard]] const T* as(std::size_t least = sizeof(T)) const {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(bytes));
+    return size >= least ? reinterpret_cast<const T*>(bytes.data()) : nullptr;
   }
 };
 

@@ -152,7 +152,7 @@ class Leases {
     of(use).insert(of(use).end(), words.begin(), words.end());
   }
   /// True if word `i` came of hold() for this slot, and is now the caller's to give: at most once.
-  bool surrender(std::uint32_t i, std::uint32_t slot) {
+  bool end_lease(std::uint32_t i, std::uint32_t slot) {
     const std::lock_guard lock(mutex_);
     // The caller may pass anything, and the owner of the blocks may have written anything into the words.
     if (i >= slots_.size() || slots_[i] != slot + 1) {

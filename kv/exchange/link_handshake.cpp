@@ -66,7 +66,7 @@ bool Links::take(Connection& connection, const Frame& frame) {
             add_place(place, Source::kOther);
           }
         }
-        if (Place* const place = find_place(connection)) {
+        if (LinkTarget* const place = find_place(connection)) {
           place->was_tried = true;  // with those that it has told of
         }
         return true;
@@ -119,7 +119,7 @@ bool Links::prove(Connection& connection, const Frame& frame) {
   }
   const LinkIdentity& owner = challenge->who;
   if (owner.member == self_.who.member || owner.node == self_.who.node || find_member(owner.member, true) != nullptr) {
-    if (Place* const place = find_place(connection)) {
+    if (LinkTarget* const place = find_place(connection)) {
       place->next = Clock::now() + kAfterDecline;
     }
     note_reached(connection);
@@ -151,7 +151,7 @@ bool Links::join(Connection& connection, const Frame& frame) {
   connection.member = connection.challenge.who.member;
   connection.state = LinkConnection::State::kLinked;
   note_reached(connection);
-  if (Place* const place = find_place(connection)) {
+  if (LinkTarget* const place = find_place(connection)) {
     place->failures = 0;
     place->was_linked = true;
   }

@@ -258,7 +258,7 @@ void Links::add_place(const Endpoint& endpoint, Source source) {
     }
     forget_place();
   }
-  Place& place = places_[text];
+  LinkTarget& place = places_[text];
   place.endpoint = endpoint;
   if (source == Source::kProgram && !std::exchange(place.is_seed, true)) {
     place.silent_since = Clock::now();
@@ -275,11 +275,11 @@ void Links::add_place(const Endpoint& endpoint, Source source) {
 void Links::forget_place() {
   auto least = places_.end();
   for (auto one = places_.begin(); one != places_.end(); ++one) {
-    const Place& place = one->second;
+    const LinkTarget& place = one->second;
     if (place.is_seed || place.is_busy) {
       continue;
     }
-    const auto worth = [](const Place& of) {
+    const auto worth = [](const LinkTarget& of) {
       return std::tuple(of.was_linked, !of.was_tried, -static_cast<int>(of.failures));
     };
     if (least == places_.end() || worth(place) < worth(least->second)) {
@@ -339,7 +339,7 @@ void Links::tell_unreachable() {
 }
 
 void Links::note_reached(const Connection& connection) {
-  if (Place* const place = find_place(connection)) {
+  if (LinkTarget* const place = find_place(connection)) {
     place->is_reached = true;
     place->is_told = false;
   }
@@ -374,7 +374,7 @@ void Links::drop(Connection& connection, std::chrono::milliseconds pause) {
   if (found == places_.end()) {
     return;
   }
-  Place& place = found->second;
+  LinkTarget& place = found->second;
   place.is_busy = false;
   place.was_tried = true;
   if (!connection.declined && std::exchange(place.is_reached, false)) {

@@ -84,7 +84,7 @@ class Links {
 
  private:
   using Connection = LinkConnection;
-  struct Place {
+  struct LinkTarget {
     Endpoint endpoint;
     bool is_seed = false;
     bool was_linked = false;
@@ -138,7 +138,7 @@ class Links {
   void add_place(const Endpoint& endpoint, Source source);
   void forget_place();
   /// Null: it has been forgotten.
-  Place* find_place(const Connection& connection) {
+  LinkTarget* find_place(const Connection& connection) {
     const auto found = places_.find(connection.place.text());
     return found != places_.end() ? &found->second : nullptr;
   }
@@ -166,7 +166,7 @@ class Links {
   std::vector<Order> to_drop_;
 
   // Only the thread uses these.
-  std::map<std::string, Place> places_;
+  std::map<std::string, LinkTarget> places_;
   std::vector<std::unique_ptr<Connection>> connections_;
 
   base::HelperThread thread_;  // last: it uses the others

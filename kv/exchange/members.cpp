@@ -256,7 +256,7 @@ void Members::attach_waiting() {
 }
 
 /// If there is no memory, nothing changes.
-void Members::set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer) {
+void Members::set_peer(std::uint32_t seat, std::shared_ptr<LocalPeer> peer) {
   PeerList list;
   list.reserve(kMostMembers);
   for (std::uint32_t one = 0; one < kMostMembers; ++one) {
@@ -265,7 +265,7 @@ void Members::set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer) {
     }
   }
   auto peers = std::make_shared<const PeerList>(std::move(list));
-  if (std::shared_ptr<Peer> gone = std::exchange(by_seat_[seat], std::move(peer)); gone != nullptr) {
+  if (std::shared_ptr<LocalPeer> gone = std::exchange(by_seat_[seat], std::move(peer)); gone != nullptr) {
     disposal_.add(std::move(gone));  // now: the last list that has it may be a call's
   }
   const std::lock_guard lock(peers_mutex_);
@@ -319,7 +319,7 @@ Members::Answer Members::receive_answer(Offer& offer) {
 
 /// False: the member does not follow the protocol.
 bool Members::attach_to(Offer& offer) {
-  auto peer = Peer::open(offer, disposal_);
+  auto peer = LocalPeer::open(offer, disposal_);
   if (!peer) {
     add(counters_.refused);
     return false;

@@ -19,18 +19,18 @@
 #include "base/helper_thread.hpp"
 #include "kv/exchange/channel.hpp"
 #include "kv/exchange/counters.hpp"
-#include "kv/exchange/peer.hpp"
+#include "kv/exchange/local_peer.hpp"
 #include "kv/exchange/readers.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {
 
-using PeerList = std::vector<std::shared_ptr<Peer>>;
+using PeerList = std::vector<std::shared_ptr<LocalPeer>>;
 /// A list that does not change any more: readers look through it without a lock.
 using Peers = std::shared_ptr<const PeerList>;
 
 /// The one on this seat, or null.
-inline Peer* find_peer(const Peers& peers, std::uint32_t seat) {
+inline LocalPeer* find_peer(const Peers& peers, std::uint32_t seat) {
   for (const auto& peer : *peers) {
     if (peer->seat() == seat && peer->is_alive()) {
       return peer.get();
@@ -79,7 +79,7 @@ class Members {
   void accept();
   void end(Channel channel) noexcept;
   void end(Offer offer) noexcept;
-  void set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer);
+  void set_peer(std::uint32_t seat, std::shared_ptr<LocalPeer> peer);
   void note_refusal(std::errc error, pid_t pid, std::optional<std::uint32_t> seat);
 
   const MeetingPlace place_;
@@ -99,7 +99,7 @@ class Members {
   bool joined_ = false;
 
   // Only the thread uses these.
-  std::array<std::shared_ptr<Peer>, kMostMembers> by_seat_;
+  std::array<std::shared_ptr<LocalPeer>, kMostMembers> by_seat_;
   std::vector<Offer> pending_;  // of members that have not sent all of it yet
   using Seats = std::array<bool, kMostMembers>;
   Seats wanted_{};  // to connect to now

@@ -29,7 +29,7 @@ bool has_huge_pages(int fd) {
 
 }  // namespace
 
-Result<Access> check_memory(int fd, const Range& range) {
+Result<Access> check_memory(int fd, const FileRange& range) {
   // Only files in memory have seals. This asks no file system, so it returns at once for all others, too.
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0) {
@@ -92,12 +92,12 @@ std::shared_ptr<void> MappingRoom::take(std::uint64_t bytes) {
           }};
 }
 
-Result<RemoteMemory> RemoteMemory::open(base::UniqueFd&& file, const Range& range, MappingRoom* room) {
+Result<PeerMemory> PeerMemory::open(base::UniqueFd&& file, const FileRange& range, MappingRoom* room) {
   const auto access = check_memory(file.get(), range);
   if (!access) {
     return access.error();
   }
-  RemoteMemory memory;
+  PeerMemory memory;
   memory.range_ = range;
   bool is_mapped = *access == Access::kMapped;
   if (is_mapped && room != nullptr) {
@@ -116,7 +116,7 @@ Result<RemoteMemory> RemoteMemory::open(base::UniqueFd&& file, const Range& rang
   return memory;
 }
 
-std::errc RemoteMemory::read(std::uint64_t offset, std::byte* to, std::uint64_t bytes) const {
+std::errc PeerMemory::read(std::uint64_t offset, std::byte* to, std::uint64_t bytes) const {
   while (bytes > 0) {
     const ssize_t got =
         ::pread(file_.get(), to, std::min(bytes, kMostAtOnce), static_cast<off_t>(range_.offset + offset));

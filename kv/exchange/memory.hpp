@@ -18,7 +18,7 @@ namespace shmem::exchange {
 constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 62;
 
 /// A part of a file.
-struct Range {
+struct FileRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
@@ -30,7 +30,7 @@ enum class Access {
 };
 
 /// An Error unless `fd` is a file in memory that has this range: any other might make a reader wait for a file system.
-Result<Access> check_memory(int fd, const Range& range);
+Result<Access> check_memory(int fd, const FileRange& range);
 
 /// An Error unless `fd` is a memfd of at least `size` bytes that cannot shrink, in pages that are always to be had:
 /// what another process has made can be mapped then, and raises no SIGBUS.
@@ -52,11 +52,11 @@ class MappingRoom : public std::enable_shared_from_this<MappingRoom> {
 };
 
 /// Memory of another member, which can change its bytes at any time. Thread-safe.
-class RemoteMemory {
+class PeerMemory {
  public:
   /// Takes `file` if it reads by it; else, also after an error, the caller closes it. Memory for which there is no room
   /// is read like memory that can shrink. `room` may be null: there is enough.
-  static Result<RemoteMemory> open(base::UniqueFd&& file, const Range& range, MappingRoom* room);
+  static Result<PeerMemory> open(base::UniqueFd&& file, const FileRange& range, MappingRoom* room);
 
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const {
     return offset <= range_.bytes && bytes <= range_.bytes - offset;
@@ -72,7 +72,7 @@ class RemoteMemory {
   base::UniqueFd file_;         // or
   std::shared_ptr<void> room_;  // before the next: it is given back after the end of the mapping
   base::Mapping mapping_;       // of the range
-  Range range_;
+  FileRange range_;
 };
 
 }  // namespace shmem::exchange

@@ -91,7 +91,7 @@ bool Readers::welcome(Reader& reader) {
     return false;
   }
   reader.board = std::make_unique<LeaseBoard>(*std::move(board));
-  Message answer = self_.message(Kind::kWelcome, self_.slots);
+  ChannelMessage answer = self_.message(Kind::kWelcome, self_.slots);
   answer.quota = self_.quota;
   answer.lease_ms = self_.lease_ms;
   answer.flags = self_.wants_use ? kWantsUse : 0;
@@ -105,7 +105,7 @@ bool Readers::welcome(Reader& reader) {
 }
 
 bool Readers::send_region(Reader& reader, std::uint32_t number, const Region& region) {
-  Message news = self_.message(Kind::kRegion, number);
+  ChannelMessage news = self_.message(Kind::kRegion, number);
   news.offset = region.range.offset;
   news.bytes = region.range.bytes;
   const int file = region.file.get();
@@ -114,7 +114,7 @@ bool Readers::send_region(Reader& reader, std::uint32_t number, const Region& re
 
 // A reader that does not take its messages loses the connection, by which it notices; its end is seen here as well.
 
-void Readers::add_region(std::uint32_t number, base::UniqueFd file, const Range& range) {
+void Readers::add_region(std::uint32_t number, base::UniqueFd file, const FileRange& range) {
   const std::lock_guard lock(mutex_);
   const Region& region = regions_[number] = {std::move(file), range};
   for (const auto& reader : readers_) {

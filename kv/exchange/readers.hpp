@@ -30,8 +30,8 @@ struct Self {
   std::uint32_t lease_ms = 0;
   bool wants_use = false;
 
-  [[nodiscard]] Message message(Kind kind, std::uint32_t number) const {
-    Message message;
+  [[nodiscard]] ChannelMessage message(Kind kind, std::uint32_t number) const {
+    ChannelMessage message;
     message.kind = kind;
     message.member = id;
     message.number = number;
@@ -44,7 +44,7 @@ class Readers {
  public:
   struct Region {
     base::UniqueFd file;
-    Range range;
+    FileRange range;
   };
 
   /// `disposal` outlives this, and gets what readers have sent.
@@ -57,7 +57,7 @@ class Readers {
   /// Those that have said hello.
   [[nodiscard]] std::size_t count() const;
   /// Readers, also later ones, get the file, which this owns from now on.
-  void add_region(std::uint32_t number, base::UniqueFd file, const Range& range);
+  void add_region(std::uint32_t number, base::UniqueFd file, const FileRange& range);
   void remove_region(std::uint32_t number);
   /// Duplicates of the files.
   [[nodiscard]] std::map<std::uint32_t, Region> regions() const;

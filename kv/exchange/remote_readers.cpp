@@ -22,13 +22,13 @@ std::uint32_t lease_end(std::uint64_t wanted_ms, std::uint32_t most_ms) {
 
 }  // namespace
 
-Result<void> RemoteReaders::add_region(std::uint32_t number, base::UniqueFd file, const Range& range) {
-  auto memory = RemoteMemory::open(std::move(file), range, nullptr);
+Result<void> RemoteReaders::add_region(std::uint32_t number, base::UniqueFd file, const FileRange& range) {
+  auto memory = PeerMemory::open(std::move(file), range, nullptr);
   if (!memory) {
     return memory.error();
   }
   const std::lock_guard lock(mutex_);
-  regions_[number] = std::make_shared<const RemoteMemory>(*std::move(memory));
+  regions_[number] = std::make_shared<const PeerMemory>(*std::move(memory));
   return {};
 }
 
@@ -170,7 +170,7 @@ FoundItem RemoteReaders::find_one(Reader& reader, const Key& key, std::uint64_t 
   return item;
 }
 
-/// As Peer::lease, on behalf of the reader.
+/// As LocalPeer::lease, on behalf of the reader.
 std::int32_t RemoteReaders::lease(Reader& reader, FoundItem& item, std::uint64_t lease_ms) {
   const auto word = reader.leases.hold(item.slot);
   if (!word) {
@@ -180,7 +180,7 @@ std::int32_t RemoteReaders::lease(Reader& reader, FoundItem& item, std::uint64_t
   // A withdraw in another thread sees the lease, or this one sees the changed epoch.
   quiet();
   if (!directory_.still(item.slot, item.epoch)) {
-    reader.leases.surrender(*word, item.slot);
+    reader.leases.end_lease(*word, item.slot);
     reader.leases.give(Leases::Use::kHeld, {&*word, 1});
     return -ENOENT;
   }
@@ -198,7 +198,7 @@ bool RemoteReaders::release(Reader& reader, const RemoteHead& head, BodyReader& 
       return false;
     }
     const std::uint32_t word = item->lease - 1;
-    if (reader.leases.surrender(word, item->slot)) {
+    if (reader.leases.end_lease(word, item->slot)) {
       reader.leases.give(Leases::Use::kHeld, {&word, 1});
     }
   }
@@ -319,7 +319,7 @@ std::errc RemoteReaders::begin(Reader& reader, Pull& pull) {
   pull.word = word;
   reader.leases.set(word, pull.item.slot, lease_end(limits_.lease_ms, limits_.lease_ms));
   quiet();  // as in lease()
-  Place place;
+  BlockPlace place;
   if (const auto error = directory_.read(pull.item.slot, pull.item.epoch, place); error != std::errc{}) {
     return error;
   }

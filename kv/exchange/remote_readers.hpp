@@ -41,7 +41,7 @@ class RemoteReaders {
   RemoteReaders(DirectoryReader directory, const Limits& limits, Send send)
       : directory_(std::move(directory)), limits_(limits), send_(std::move(send)) {}
 
-  Result<void> add_region(std::uint32_t number, base::UniqueFd file, const Range& range);
+  Result<void> add_region(std::uint32_t number, base::UniqueFd file, const FileRange& range);
   void remove_region(std::uint32_t number);
 
   /// A reader that is answered by `route`, with its number `answers` in the answers, and that is known by `session`.
@@ -60,7 +60,7 @@ class RemoteReaders {
   bool turn();
 
  private:
-  using Memory = std::shared_ptr<const RemoteMemory>;
+  using Memory = std::shared_ptr<const PeerMemory>;
   /// A block that a reader pulls.
   struct Pull {
     std::uint64_t request;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/helper_thread.hpp"
-#include "kv/exchange/peer.hpp"
+#include "kv/exchange/local_peer.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::exchange {

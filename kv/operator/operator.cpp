@@ -11,7 +11,7 @@ static_assert(sizeof(Proposal) == sizeof(SyncWord));
 
 }  // namespace
 
-Result<void> Operator::check(const Settings& settings) {
+Result<void> Operator::check(const OperatorSettings& settings) {
   const int cores = settings.cores;
   if (cores < 1 || cores > kMostCores) {
     return fail(std::errc::invalid_argument,
@@ -24,7 +24,7 @@ Result<void> Operator::check(const Settings& settings) {
   return {};
 }
 
-Result<std::unique_ptr<Operator>> Operator::create(std::unique_ptr<OperatorTeam> team, const Settings& settings,
+Result<std::unique_ptr<Operator>> Operator::create(std::unique_ptr<OperatorTeam> team, const OperatorSettings& settings,
                                                    const WaitPolicy& policy, std::byte* memory) {
   if (auto ok = check(settings); !ok) {
     return ok.error();
@@ -41,7 +41,7 @@ Result<std::unique_ptr<Operator>> Operator::create(std::unique_ptr<OperatorTeam>
       new Operator{std::move(team), settings, policy, *std::move(cores), *std::move(copier), memory}};
 }
 
-Operator::Operator(std::unique_ptr<OperatorTeam> team, const Settings& settings, const WaitPolicy& policy,
+Operator::Operator(std::unique_ptr<OperatorTeam> team, const OperatorSettings& settings, const WaitPolicy& policy,
                    std::unique_ptr<CoreGroup> cores, Copier copier, std::byte* memory)
     : team_(std::move(team)),
       policy_(policy),

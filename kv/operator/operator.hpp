@@ -9,7 +9,7 @@
 
 namespace shmem::kv {
 
-struct Settings {
+struct OperatorSettings {
   int cores = 2;
   Path path = Path::kAuto;
   std::size_t staging_room = std::size_t{16} << 20;
@@ -22,9 +22,9 @@ class Operator {
   /// PEs have ended their last one.
   static std::size_t lines(int pes, int cores) { return TeamShuffle::kProposals + PairShuffle::word_count(pes, cores); }
   /// Error: a number of cores or a path that is not supported.
-  static Result<void> check(const Settings& settings);
+  static Result<void> check(const OperatorSettings& settings);
   /// `policy` is for the cores of all PEs together. Errors: those of check(), no threads, no memory.
-  static Result<std::unique_ptr<Operator>> create(std::unique_ptr<OperatorTeam> team, const Settings& settings,
+  static Result<std::unique_ptr<Operator>> create(std::unique_ptr<OperatorTeam> team, const OperatorSettings& settings,
                                                   const WaitPolicy& policy, std::byte* memory);
 
   /// This PE's number in the team.
@@ -35,7 +35,7 @@ class Operator {
   Result<void> run(const MovePlan* plan, const Cache& cache) { return team_shuffle_.run(plan, cache); }
 
  private:
-  Operator(std::unique_ptr<OperatorTeam> team, const Settings& settings, const WaitPolicy& policy,
+  Operator(std::unique_ptr<OperatorTeam> team, const OperatorSettings& settings, const WaitPolicy& policy,
            std::unique_ptr<CoreGroup> cores, Copier copier, std::byte* memory);
 
   std::unique_ptr<OperatorTeam> team_;

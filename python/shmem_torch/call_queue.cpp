@@ -66,7 +66,7 @@ struct CallQueue::State {
   // All are called with the mutex held.
   [[nodiscard]] bool can_make() const { return !making && first != nullptr; }
   [[nodiscard]] bool is_over(const QueuedCall& call) const { return call.is_over_ && leaving != &call; }
-  void hurry() {
+  void flush() {
     if (!std::exchange(hurried, true)) {
       given.notify_one();
     }
@@ -230,10 +230,10 @@ void CallQueue::give(QueuedCall& call) {
   }
 }
 
-void CallQueue::hurry() {
+void CallQueue::flush() {
   require_process();
   const std::scoped_lock lock(state_->mutex);
-  state_->hurry();
+  state_->flush();
 }
 
 void CallQueue::wait(QueuedCall& call) {
@@ -258,7 +258,7 @@ bool CallQueue::wait_for(QueuedCall& call, std::chrono::milliseconds limit) {
   require_process();
   const auto state = state_;
   std::unique_lock lock(state->mutex);
-  state->hurry();
+  state->flush();
   const bool over = state->ended.wait_for(lock, limit, [&] { return state->is_over(call); });
   lock.unlock();
   stay_if_interpreter_exits();
@@ -272,7 +272,7 @@ bool CallQueue::is_over(const QueuedCall& call) {
   require_process();
   const std::scoped_lock lock(state_->mutex);
   if (!call.is_over_) {
-    state_->hurry();
+    state_->flush();
   }
   return state_->is_over(call);
 }

@@ -51,8 +51,8 @@ class CallQueue {
 
   /// Makes the call itself if there is no thread, and none can be started.
   void give(QueuedCall& call);
-  /// The call is not waited for soon: the thread makes it.
-  void hurry();
+  /// The thread makes the calls that no other thread waits for.
+  void flush();
   /// Makes calls until this one is over.
   void wait(QueuedCall& call);
   /// False: not within `limit`. The caller makes no call.

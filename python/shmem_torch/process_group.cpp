@@ -75,7 +75,7 @@ void ProcessGroupShmem::tell_refused(const char* name, std::chrono::milliseconds
   call.say(current_text());
   engine->queue.give(*c10::make_intrusive<CollectiveWork>(WorkInfo{rank_, c10d::OpType::UNKNOWN, name}, Tensors{},
                                                           Tensors{}, engine, std::move(ticket), std::move(call)));
-  engine->queue.hurry();  // this rank has no work to wait for, so the queue must make the call by itself
+  engine->queue.flush();  // this rank has no work to wait for, so the queue must make the call by itself
 }
 
 WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) try {

@@ -83,7 +83,7 @@ void ProcessGroupShmem::registerOnCompletionHook(CompletionHook&& hook) {
 void ProcessGroupShmem::waitForPendingWorks() {
   const WithoutPython released;
   if (const auto engine = engine_now(); engine) {
-    engine->queue.hurry();  // no thread waits for them
+    engine->queue.flush();  // no thread waits for them
     tracker_->wait_for_pending();
   }
 }
@@ -93,7 +93,7 @@ void ProcessGroupShmem::abort() {
   tracker_->fail(-ECONNABORTED);
   if (const auto engine = engine_now(); engine) {
     engine->group.abort("abort() of the process group was called");
-    engine->queue.hurry();  // to end the calls that are left
+    engine->queue.flush();  // to end the calls that are left
   }
 }
 

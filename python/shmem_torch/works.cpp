@@ -125,7 +125,7 @@ c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
     future_ = future;
   }
   settle();
-  engine_->queue.hurry();  // no thread waits by wait()
+  engine_->queue.flush();  // no thread waits by wait()
   return future;
 }
 

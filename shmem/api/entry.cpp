@@ -178,7 +178,7 @@ std::byte* remote(const Runtime& runtime, const char* call, const void* mine, st
     }
     return nullptr;
   }
-  const Place theirs = runtime.job().locate(mine, number);
+  const MemoryRange theirs = runtime.job().locate(mine, number);
   if (theirs.address == nullptr || bytes > theirs.room) {
     refuse_address(runtime, call, mine, bytes, pe);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups that a program forms itself.
-#include "shmem/group/group.hpp"
+#include "shmem/group/rank_group.hpp"
 
 #include <unistd.h>
 
@@ -37,12 +37,12 @@ class GroupOwner {
 }  // namespace shmem::api
 
 struct shmemx_group_t {
-  std::unique_ptr<shmem::Group> group;
+  std::unique_ptr<shmem::RankGroup> group;
   api::GroupOwner owner{};
 };
 
 struct shmemx_group_message_t {
-  shmem::Group* group;  // until the message is over
+  shmem::RankGroup* group;  // until the message is over
   shmem::MessagePointer message;
   api::GroupOwner owner{};
 };
@@ -114,7 +114,7 @@ Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmem
   if (!options) {
     return options.error();
   }
-  auto made = shmem::Group::create(store_of(*store), rank, size, *std::move(options));
+  auto made = shmem::RankGroup::create(store_of(*store), rank, size, *std::move(options));
   if (!made) {
     return made.error();
   }
@@ -173,7 +173,7 @@ Result<void> allocate(shmemx_group_t* group, std::size_t bytes, std::uint64_t ti
 }
 
 struct Post {
-  shmem::Message::Way way;
+  shmem::GroupMessage::Way way;
   void* data;
   std::size_t bytes;
   std::uint32_t type;
@@ -190,7 +190,7 @@ Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shm
   if (message == nullptr || (what.data == nullptr && what.bytes != 0)) {
     return refuse(call, message == nullptr ? "message is NULL" : "data is NULL");
   }
-  const int least = what.way == shmem::Message::Way::kReceive ? -1 : 0;
+  const int least = what.way == shmem::GroupMessage::Way::kReceive ? -1 : 0;
   if (what.peer < least || what.peer >= group->group->size()) {
     return refuse(call, fmt::format("there is no rank {} in this group of {}", what.peer, group->group->size()));
   }
@@ -200,7 +200,7 @@ Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shm
   if (what.type > shmem::MessageEnd::kMostType) {
     return refuse(call, fmt::format("the type is {}; types are 0 to {}", what.type, shmem::MessageEnd::kMostType));
   }
-  auto made = std::make_shared<shmem::Message>();
+  auto made = std::make_shared<shmem::GroupMessage>();
   made->way = what.way;
   made->data = static_cast<std::byte*>(what.data);
   made->size = what.bytes;
@@ -322,16 +322,17 @@ SHMEM_GROUP_CATCH
 
 int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag, uint64_t timeout_ns,
                       shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
-  return api::code_of(post(
-      group, "shmemx_group_send",
-      {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, 0, to, tag, timeout_ns, done, context}, message));
+  return api::code_of(
+      post(group, "shmemx_group_send",
+           {shmem::GroupMessage::Way::kSend, const_cast<void*>(data), bytes, 0, to, tag, timeout_ns, done, context},
+           message));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag, uint64_t timeout_ns,
                          shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
   return api::code_of(post(group, "shmemx_group_receive",
-                           {shmem::Message::Way::kReceive, data, bytes, 0, source, tag, timeout_ns, done, context},
+                           {shmem::GroupMessage::Way::kReceive, data, bytes, 0, source, tag, timeout_ns, done, context},
                            message));
 }
 SHMEM_GROUP_CATCH
@@ -339,18 +340,19 @@ SHMEM_GROUP_CATCH
 int shmemx_group_send_typed(shmemx_group_t* group, const void* data, size_t bytes, uint32_t type, int to, int tag,
                             uint64_t timeout_ns, shmemx_group_done_t done, void* context,
                             shmemx_group_message_t** message) noexcept try {
-  return api::code_of(post(
-      group, "shmemx_group_send_typed",
-      {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, type, to, tag, timeout_ns, done, context}, message));
+  return api::code_of(
+      post(group, "shmemx_group_send_typed",
+           {shmem::GroupMessage::Way::kSend, const_cast<void*>(data), bytes, type, to, tag, timeout_ns, done, context},
+           message));
 }
 SHMEM_GROUP_CATCH
 
 int shmemx_group_receive_typed(shmemx_group_t* group, void* data, size_t bytes, uint32_t type, int source, int tag,
                                uint64_t timeout_ns, shmemx_group_done_t done, void* context,
                                shmemx_group_message_t** message) noexcept try {
-  return api::code_of(post(group, "shmemx_group_receive_typed",
-                           {shmem::Message::Way::kReceive, data, bytes, type, source, tag, timeout_ns, done, context},
-                           message));
+  return api::code_of(
+      post(group, "shmemx_group_receive_typed",
+           {shmem::GroupMessage::Way::kReceive, data, bytes, type, source, tag, timeout_ns, done, context}, message));
 }
 SHMEM_GROUP_CATCH
 
@@ -371,7 +373,7 @@ int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
     return api::code_of(ok);
   }
   if (message->message->over.load(std::memory_order_acquire)) {
-    return message->message->error ? api::report(shmem::Group::in_ranks(*message->message->error)) : 0;
+    return message->message->error ? api::report(shmem::RankGroup::in_ranks(*message->message->error)) : 0;
   }
   return api::code_of(message->group->wait(message->message));
 }

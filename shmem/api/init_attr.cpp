@@ -48,7 +48,7 @@ struct Start {
   shmem::Options options;
   std::optional<shmem::UniqueId> id;
   const void* communicator = nullptr;
-  std::optional<shmem::BootstrapRequest::Place> expected;
+  std::optional<shmem::BootstrapRequest::JobRank> expected;
 };
 
 Result<void> take_attributes(const shmemx_init_attr_t& attr, Start& start) {

@@ -73,7 +73,7 @@ class Bootstrap {
   /// place. Without an effect if another process has the place already.
   virtual void leave_out(int /*rank*/, std::int32_t /*process*/) {}
   /// The steps of the start that a process in the place of another one does not make.
-  virtual void leave_out_of_record(bool /*left_out*/) {}
+  virtual void set_unrecorded(bool /*unrecorded*/) {}
   /// This process has taken the place of a PE that has died.
   [[nodiscard]] virtual bool replaces() const { return false; }
   /// In such a process: the files that the others share, once. Its steps give what they gave when the job started.
@@ -111,13 +111,13 @@ class EndReason {
 
 /// What is known about the job before the PEs have found each other.
 struct BootstrapRequest {
-  struct Place {
+  struct JobRank {
     int rank;
     int size;
   };
   BootstrapKind kind = BootstrapKind::kAuto;
   std::chrono::milliseconds limit = kBootstrapLimit;  // for each step
-  std::optional<Place> expected = {};                 // an Error if the launcher says something else
+  std::optional<JobRank> expected = {};               // an Error if the launcher says something else
   UidSettings uid = {};
   std::optional<UniqueId> id = {};           // from shmemx_get_uniqueid; without one, the settings' session
   std::optional<UidListener> listener = {};  // of this id, if this process is the server

@@ -133,7 +133,7 @@ Result<std::vector<std::byte>> LocalBootstrap::allgather(std::span<const std::by
     return all;
   }
   auto all = gather(mine);
-  if (all && wants_to_survive() && record_file_.get() < 0 && !left_out_of_record_) {
+  if (all && wants_to_survive() && record_file_.get() < 0 && !is_unrecorded_) {
     record_.add(*all);
   }
   return all;

@@ -32,7 +32,7 @@ class LocalBootstrap final : public Bootstrap {
   Result<void> survive() override;
   Result<void> keep_for_replacement(int heaps, int areas) override;
   void leave_out(int rank, std::int32_t process) override;
-  void leave_out_of_record(bool left_out) override { left_out_of_record_ = left_out; }
+  void set_unrecorded(bool unrecorded) override { is_unrecorded_ = unrecorded; }
   [[nodiscard]] bool replaces() const override { return replaces_; }
   std::optional<NodeFds> take_over() override;
   void leave() override;
@@ -57,7 +57,7 @@ class LocalBootstrap final : public Bootstrap {
   WaitPolicy policy_;
   std::optional<Error> failure_;
   StartRecord record_;  // while the PEs start; or what another PE has recorded
-  bool left_out_of_record_ = false;
+  bool is_unrecorded_ = false;
   bool replaces_ = false;
   base::UniqueFd record_file_;
 };

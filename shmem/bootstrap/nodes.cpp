@@ -226,7 +226,7 @@ Whereabouts on_node_of(const NodeIdentity& all) {
   return Whereabouts{.nodes = {},
                      .processors = processors.count(),
                      .first_locking = all.locks_new_memory ? 0 : -1,
-                     .first_relying = all.survives ? -1 : 0};
+                     .first_without_survive = all.survives ? -1 : 0};
 }
 
 }  // namespace
@@ -286,7 +286,7 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   return Whereabouts{.nodes = nodes.several() ? std::move(nodes) : Nodes{},
                      .processors = of_node.count(),
                      .first_locking = first([](const NodeIdentity& one) { return one.locks_new_memory; }),
-                     .first_relying = first([](const NodeIdentity& one) { return !one.survives; })};
+                     .first_without_survive = first([](const NodeIdentity& one) { return !one.survives; })};
 }
 
 }  // namespace shmem

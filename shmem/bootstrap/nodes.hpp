@@ -68,9 +68,9 @@ struct Nodes {
 
 struct Whereabouts {
   Nodes nodes;
-  int processors = 0;      // that the PEs of this node together may use
-  int first_locking = -1;  // the first PE of the world whose memory is locked when it is mapped; -1: none
-  int first_relying = -1;  // the first PE that does not go on when another one dies; -1: all do
+  int processors = 0;              // that the PEs of this node together may use
+  int first_locking = -1;          // the first PE of the world whose memory is locked when it is mapped; -1: none
+  int first_without_survive = -1;  // the first PE that does not go on when another one dies; -1: all do
 };
 /// Collective; an Error, the same on all, if PEs have different versions of libshmem. PEs are on one node if they run
 /// on one kernel, in one network namespace, and with the same SHMEM_HOST_ID; the host name does not matter, unless the

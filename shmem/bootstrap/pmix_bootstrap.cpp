@@ -49,13 +49,13 @@ std::uint64_t next_join() {
 
 }  // namespace
 
-PmixBootstrap::PmixBootstrap(std::shared_ptr<const PmixClient> client, PmixClient::Place place, const Limits& limits)
+PmixBootstrap::PmixBootstrap(std::shared_ptr<const PmixClient> client, PmixClient::JobRank place, const Limits& limits)
     : client_(std::move(client)), place_(place), limits_(limits), joined_(next_join()), owner_(::getpid()) {}
 
 Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::join(const PmixCalls& calls, const Limits& limits) {
   struct Start {
     std::shared_ptr<PmixClient> client;
-    PmixClient::Place place;
+    PmixClient::JobRank place;
     pmix_status_t status = PMIX_SUCCESS;
   };
   const auto started = base::within(limits.step, [calls] {

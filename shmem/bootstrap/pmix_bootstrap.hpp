@@ -43,7 +43,7 @@ class PmixBootstrap final : public Bootstrap {
   void leave() override;
 
  private:
-  PmixBootstrap(std::shared_ptr<const PmixClient> client, PmixClient::Place place, const Limits& limits);
+  PmixBootstrap(std::shared_ptr<const PmixClient> client, PmixClient::JobRank place, const Limits& limits);
 
   /// The parts of all PEs in one step, as gathered by PE 0.
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> part, std::size_t whole);
@@ -64,7 +64,7 @@ class PmixBootstrap final : public Bootstrap {
   [[nodiscard]] std::string key() const;
 
   const std::shared_ptr<const PmixClient> client_;
-  const PmixClient::Place place_;
+  const PmixClient::JobRank place_;
   const Limits limits_;
   const std::uint64_t joined_;  // counts joins of this process, because keys live as long as the process
   const pid_t owner_;

@@ -127,7 +127,7 @@ pmix_status_t PmixClient::job_size(std::uint32_t& size) const {
   return PMIX_SUCCESS;
 }
 
-pmix_status_t PmixClient::init(Place& place) {
+pmix_status_t PmixClient::init(JobRank& place) {
   if (const auto status = calls_.init(&self_, nullptr, 0); status != PMIX_SUCCESS) {
     return status;
   }

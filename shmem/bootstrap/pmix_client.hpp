@@ -39,12 +39,12 @@ class PmixClient {
   explicit PmixClient(const PmixCalls& calls) : calls_(calls) {}
 
   /// This process's place in its job.
-  struct Place {
+  struct JobRank {
     int rank = 0;
     int size = 0;
   };
   /// libpmix counts calls of init() and finalize().
-  pmix_status_t init(Place& place);
+  pmix_status_t init(JobRank& place);
   pmix_status_t finalize() const;
 
   /// After commit() and a fence(), all processes can get `bytes` under `key`.

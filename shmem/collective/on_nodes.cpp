@@ -34,16 +34,16 @@ void for_others_here(const Members& members, Use use) {
 }
 
 /// Copies what is, or will be, in `dest` of the node's first member to the other members there.
-class Handout {
+class NodeBroadcast {
  public:
-  Handout(const Members& members, void* dest, std::size_t size)
+  NodeBroadcast(const Members& members, void* dest, std::size_t size)
       : members_(members),
         team_(*members.spanning),
         dest_(static_cast<std::byte*>(dest)),
         by_first_(size * static_cast<std::size_t>(members.here->size) <= kWrittenByFirst) {}
 
   /// After the first member's work: a part is there.
-  Result<void> hand(const Result<void>& done, std::size_t begin, std::size_t size) {
+  Result<void> broadcast(const Result<void>& done, std::size_t begin, std::size_t size) {
     if (done && by_first_ && team_.leads()) {
       for_others_here(members_,
                       [&](int member) { move_bytes(members_.at(dest_, member) + begin, dest_ + begin, size); });
@@ -76,16 +76,16 @@ Result<void> by_pieces(const Members& members, void* dest, std::size_t size, std
   if (auto ok = members.spanning->gather_here(); !ok) {
     return ok;
   }
-  Handout handing(members, dest, size);
+  NodeBroadcast to_node(members, dest, size);
   std::size_t begin = 0;
   do {
     const std::size_t some = std::min(piece, size - begin);
-    if (auto ok = handing.hand(members.spanning->leads() ? work(begin, some) : Result<void>{}, begin, some); !ok) {
+    if (auto ok = to_node.broadcast(members.spanning->leads() ? work(begin, some) : Result<void>{}, begin, some); !ok) {
       return ok;
     }
     begin += some;
   } while (begin < size);
-  return handing.end();
+  return to_node.end();
 }
 
 /// The pieces of all members, and their places: those of a node are contiguous.
@@ -228,9 +228,9 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
   if (!over) {
     return over.error();
   }
-  Handout handing(members, dest, kWrittenByFirst + 1);
-  handing.fetch(0, *over);
-  return handing.end();
+  NodeBroadcast to_node(members, dest, kWrittenByFirst + 1);
+  to_node.fetch(0, *over);
+  return to_node.end();
 }
 
 namespace {

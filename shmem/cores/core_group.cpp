@@ -140,7 +140,7 @@ void CoreGroup::run_core(int index) {
   wake_sleepers(barrier_);
 }
 
-CoreGroup::Place CoreGroup::arrive() {
+CoreGroup::CoreArrival CoreGroup::arrive() {
   // The barrier cannot end before this core arrives, so this is its number. Acquire: pairs with the core that ended the
   // previous one, below, and with one that has failed.
   const std::uint64_t before = barrier_.value.load(std::memory_order_acquire);

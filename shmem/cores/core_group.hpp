@@ -120,12 +120,12 @@ class CoreGroup {
   template <std::invocable CheckOfWait>
   std::errc barrier(const CheckOfWait& check);
   /// `passed`: the barrier is over. Otherwise this core waits for its end, from `before` on.
-  struct Place {
+  struct CoreArrival {
     std::uint64_t before;
     std::errc error;
     bool passed;
   };
-  Place arrive();
+  CoreArrival arrive();
   [[nodiscard]] std::errc outcome(std::uint64_t before) const;
 
   // Fixed after create().
@@ -159,7 +159,7 @@ std::errc ThreadCore::sync(const Check& check) {
 
 template <std::invocable CheckOfWait>
 std::errc CoreGroup::barrier(const CheckOfWait& check) {
-  const Place place = arrive();
+  const CoreArrival place = arrive();
   if (place.passed || place.error != std::errc{}) {
     return place.error;
   }

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "shmem/bootstrap/nodes.hpp"
-#include "shmem/group/group.hpp"
+#include "shmem/group/rank_group.hpp"
 #include "shmem/layout/peers.hpp"
 
 namespace shmem {
@@ -50,7 +50,7 @@ class CollectiveSteps final : public Bootstrap {
 }  // namespace
 
 /// The connection of a process that is killed ends, or is refused, a little before the process counts as dead.
-Error Group::why_reset(const Error& error) const {
+Error RankGroup::why_reset(const Error& error) const {
   constexpr std::chrono::seconds kLimit{1};
   if (error.code != std::errc::connection_reset && error.code != std::errc::connection_refused &&
       error.code != std::errc::broken_pipe) {
@@ -72,7 +72,7 @@ Error Group::why_reset(const Error& error) const {
   return error;
 }
 
-Result<std::shared_ptr<MemberMemory>> Group::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) try {
+Result<std::shared_ptr<MemberMemory>> RankGroup::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) try {
   const std::scoped_lock lock(running_);
   if (auto ok = begin(timeout); !ok) {
     return failure_of(ok.error());

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "shmem/group/group.hpp"
+#include "shmem/group/rank_group.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/team/local_team.hpp"
 #include "shmem/team/spanning_team.hpp"
@@ -40,7 +40,7 @@ std::unique_ptr<Job> make_job(std::unique_ptr<Bootstrap> bootstrap, Options opti
                                    .policy = policy,
                                    .processors = where.processors,
                                    .nodes = std::move(where.nodes),
-                                   .first_relying = 0});
+                                   .first_without_survive = 0});
 }
 
 NetworkSettings settings_of(const Job& job, RemoteBoard& board) {
@@ -66,14 +66,14 @@ int most_on_a_node(const Nodes& nodes) {
 
 }  // namespace
 
-Group::Between::Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Network> connected, Mail& here, int me,
-                        int members)
+RankGroup::Between::Between(std::unique_ptr<RemoteBoard> shown, std::unique_ptr<Network> connected, Mail& here, int me,
+                            int members)
     : board(std::move(shown)),
       network(std::move(connected)),
       notices(std::make_unique<Notices>(*network, me, members)),
       mail(*network, *notices, here, me, members) {}
 
-Group::Layout Group::layout_on(const Nodes& nodes, int members) {
+RankGroup::Layout RankGroup::layout_on(const Nodes& nodes, int members) {
   const auto whole_pages = [](std::size_t bytes) {
     constexpr std::size_t kPage = 4096;
     return (bytes + kPage - 1) / kPage * kPage;
@@ -83,7 +83,7 @@ Group::Layout Group::layout_on(const Nodes& nodes, int members) {
   return {mail, {.offset = whole_pages(mail + Mail::size_for(most)), .half = kHalf, .board = kBoardOffset}};
 }
 
-Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int size, Options options) {
+Result<std::unique_ptr<RankGroup>> RankGroup::create(KeyValueStore store, int rank, int size, Options options) {
   if (size < 1 || size > kMostMembers || rank < 0 || rank >= size) {
     return fail(std::errc::invalid_argument,
                 fmt::format("shmem: a group cannot have {} members, of which this is number {}; there are 1 to {}",
@@ -113,20 +113,20 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
   auto job = make_job(std::move(here), std::move(options), *std::move(memory), *std::move(where));
   job->watch_sharing();
   introduce(*job);
-  std::unique_ptr<Group> group(new Group(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
+  std::unique_ptr<RankGroup> group(new RankGroup(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
   if (auto ok = group->open(steps, layout); !ok) {
     return group->failure_of(ok.error());
   }
   return group;
 }
 
-Group::Group(std::unique_ptr<Job> job, StoreBootstrap& store)
+RankGroup::RankGroup(std::unique_ptr<Job> job, StoreBootstrap& store)
     : job_(std::move(job)), barriers_(*job_), no_memory_(no_memory_for_call(job_->world_me())) {
   store.tell_end_in(end_word(*job_));
   job_->policy.alarm = store.alarm();
 }
 
-Result<void> Group::open(StoreBootstrap& steps, const Layout& layout) {
+Result<void> RankGroup::open(StoreBootstrap& steps, const Layout& layout) {
   job_->options.barrier_timeout = job_->options.bootstrap_timeout;
   mail_.emplace(*job_, layout.mail, memories_,
                 Mail::Hooks{[this](const Error& error) { lose(error); }, [this] { return why_given_up(); }});
@@ -164,7 +164,7 @@ Result<void> Group::open(StoreBootstrap& steps, const Layout& layout) {
   return team_->spanning()->everybody().alltoall(given, taken);
 }
 
-void Group::make_team() {
+void RankGroup::make_team() {
   const TeamMap here{0, 1, job_->size};
   const TeamMap all{0, 1, size()};
   if (!between_) {
@@ -179,7 +179,7 @@ void Group::make_team() {
                                                          .parts = TeamParts(job_->nodes, all, node_of)});
 }
 
-Result<void> Group::choose_barriers(Bootstrap& steps) {
+Result<void> RankGroup::choose_barriers(Bootstrap& steps) {
   if (auto ok = barriers_.load_tables(); !ok) {
     return ok;
   }

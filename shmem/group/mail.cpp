@@ -27,7 +27,7 @@ WaitPolicy without_network(WaitPolicy policy) {
 Mail::Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories, Hooks hooks)
     : job_(job),
       offset_(offset),
-      places_(job, memories, bell(job.me).proof),
+      places_(job, memories, doorbell(job.me).proof),
       hooks_(std::move(hooks)),
       policy_(without_network(job.policy)),
       destroyed_(std::make_shared<const Error>(
@@ -37,16 +37,16 @@ Mail::Mail(const Job& job, std::size_t offset, const SymmetricMemories& memories
                fmt::format("shmem: PE {}: there is no memory for the messages of the group", job.world_me())))),
       peers_(static_cast<std::size_t>(job.size)) {}
 
-MailBell& Mail::bell(int member) const {
-  return *reinterpret_cast<MailBell*>(job_.memory.heap(member) + offset_);
+MailDoorbell& Mail::doorbell(int member) const {
+  return *reinterpret_cast<MailDoorbell*>(job_.memory.heap(member) + offset_);
 }
 
 MailRing& Mail::ring(int from, int to) const {
-  return reinterpret_cast<MailRing*>(job_.memory.heap(to) + offset_ + sizeof(MailBell))[from];
+  return reinterpret_cast<MailRing*>(job_.memory.heap(to) + offset_ + sizeof(MailDoorbell))[from];
 }
 
-void Mail::ring_bell(int member) const {
-  SyncWord& word = bell(member).rung;
+void Mail::ring_doorbell(int member) const {
+  SyncWord& word = doorbell(member).rung;
   word.value.fetch_add(1, std::memory_order_seq_cst);  // pairs with Waiting: see wake_sleepers
   wake_sleepers(word);
 }
@@ -58,7 +58,7 @@ void Mail::stop() {
     end_all(destroyed_);
   }
   posted_.notify_all();
-  ring_bell(job_.me);
+  ring_doorbell(job_.me);
   thread_.reset();
   announce();
 }
@@ -67,7 +67,7 @@ void Mail::post(const MessagePointer& message) {
   {
     const std::scoped_lock lock(mutex_);
     message->place = message->peer < 0 ? -1 : job_.nodes.number(message->peer);
-    if (message->way == Message::Way::kSend) {
+    if (message->way == GroupMessage::Way::kSend) {
       peers_[static_cast<std::size_t>(message->place)].sends.push_back(message);
     } else {
       receives_.push_back(message);
@@ -78,7 +78,7 @@ void Mail::post(const MessagePointer& message) {
         end_all(failed_);
         return;
       }
-      if (message->way == Message::Way::kReceive) {
+      if (message->way == GroupMessage::Way::kReceive) {
         take_early(message);
       }
       move_all();
@@ -116,7 +116,7 @@ Result<void> Mail::wait(const MessagePointer& message) {
   // Acquire: pairs with end().
   while (!message->over.load(std::memory_order_acquire)) {
     // Before the look: what is written after it changes the word.
-    const std::uint64_t seen = bell(job_.me).rung.value.load(std::memory_order_seq_cst);
+    const std::uint64_t seen = doorbell(job_.me).rung.value.load(std::memory_order_seq_cst);
     advance();
     if (!message->over.load(std::memory_order_relaxed)) {
       step(lock, seen);
@@ -139,14 +139,14 @@ void Mail::look() {
   announce();
 }
 
-/// Sleeps until the bell has rung, up to the next look, and looks.
+/// Sleeps until the doorbell has rung, up to the next look, and looks.
 void Mail::step(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
   lock.unlock();
   announce();
   const auto begin = Clock::now();
   // The Check: it is called before each sleep.
   static_cast<void>(wait_on(
-      bell(job_.me).rung, policy_, [seen](std::uint64_t now) { return now != seen; },
+      doorbell(job_.me).rung, policy_, [seen](std::uint64_t now) { return now != seen; },
       [&] {
         const bool has_slept = Clock::now() - begin >= std::chrono::milliseconds(50);
         return has_slept || job_.ended() != std::errc{} ? std::errc::interrupted : std::errc{};
@@ -176,7 +176,7 @@ void Mail::serve() {
     if (stopping_) {
       return;
     }
-    const std::uint64_t seen = bell(job_.me).rung.value.load(std::memory_order_seq_cst);
+    const std::uint64_t seen = doorbell(job_.me).rung.value.load(std::memory_order_seq_cst);
     advance();
     if (is_pending()) {
       step(lock, seen);
@@ -208,7 +208,7 @@ void Mail::end(const MessagePointer& message, const ErrorPointer& error) {
     ended_.add(message);
   }
   message->over.store(true, std::memory_order_release);  // pairs with wait() and the caller's test
-  ring_bell(job_.me);                                    // another thread may sleep there, waiting for this message
+  ring_doorbell(job_.me);                                // another thread may sleep there, waiting for this message
 }
 
 namespace {
@@ -280,7 +280,7 @@ void Mail::advance() {
 void Mail::move_all() {
   for (int member = 0; member < job_.size && !failed_; ++member) {
     bool moved = false;
-    // Another member's end of the ring moves on when its bell rings; both ends of this member's own are here.
+    // Another member's end of the ring moves on when its doorbell rings; both ends of this member's own are here.
     for (bool again = true; again && !failed_;) {
       again = hear_answers(member);
       again = push(member) || again;
@@ -292,7 +292,7 @@ void Mail::move_all() {
       again = again && member == job_.me;
     }
     if (moved && member != job_.me) {
-      ring_bell(member);
+      ring_doorbell(member);
     }
   }
 }
@@ -301,7 +301,7 @@ void Mail::expire(const MessagePointer& message) {
   if (expire_received(message)) {
     return;
   }
-  const bool sends = message->way == Message::Way::kSend;
+  const bool sends = message->way == GroupMessage::Way::kSend;
   const auto error = std::make_shared<const Error>(
       fail(std::errc::timed_out,
            fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.world_me(),
@@ -312,7 +312,7 @@ void Mail::expire(const MessagePointer& message) {
     // All of it is in the ring, where a later call may receive it.
     if (std::erase_if(unanswered, [&](const Unanswered& one) { return one.message == message; }) != 0) {
       ring(job_.me, message->place).awaits.fetch_sub(1, std::memory_order_relaxed);  // pairs with tell_answers()
-      ring_bell(message->place);
+      ring_doorbell(message->place);
       end(message, error);
       return;
     }
@@ -332,7 +332,7 @@ void Mail::expire(const MessagePointer& message) {
 
 /// One that has come, but whose sender does not hear its answer. The answer stays.
 bool Mail::expire_received(const MessagePointer& message) {
-  if (message->way == Message::Way::kSend || message->place < 0) {
+  if (message->way == GroupMessage::Way::kSend || message->place < 0) {
     return false;
   }
   auto& answers = peers_[static_cast<std::size_t>(message->place)].answers;

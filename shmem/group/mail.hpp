@@ -42,7 +42,7 @@ struct MailRing {
   std::atomic<std::uint64_t> awaits;             // answers: messages that it has begun, and has not given up
 };
 /// At the beginning of a member's mail in its heap; a ring from each member follows.
-struct alignas(64) MailBell {
+struct alignas(64) MailDoorbell {
   SyncWord rung;  // changes when another member has written to a ring of this one, or taken from one that it writes to
   std::atomic<std::uint64_t> proof;  // MessagePlaces
 };
@@ -53,7 +53,7 @@ class Mail {
  public:
   /// Bytes of each member's heap.
   static std::size_t size_for(int members) {
-    return sizeof(MailBell) + static_cast<std::size_t>(members) * sizeof(MailRing);
+    return sizeof(MailDoorbell) + static_cast<std::size_t>(members) * sizeof(MailRing);
   }
   /// Any thread calls these.
   struct Hooks {
@@ -120,21 +120,21 @@ class Mail {
     std::size_t have = 0;
   };
 
-  [[nodiscard]] MailBell& bell(int member) const;
+  [[nodiscard]] MailDoorbell& doorbell(int member) const;
   [[nodiscard]] MailRing& ring(int from, int to) const;
-  void ring_bell(int member) const;
+  void ring_doorbell(int member) const;
 
   // Under mutex_.
   void advance();
   void move_all();
   bool push(int member);
-  bool push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t taken);
-  MessagePlace place_of(const Message& message, const MailRing& to) const;
+  bool push_some(Peer& peer, MailRing& to, GroupMessage& message, std::uint64_t taken);
+  MessagePlace place_of(const GroupMessage& message, const MailRing& to) const;
   bool pull(int member);
   bool begin_message(int member, const Head& head);
   bool take_place(int member, const Head& head);
   bool take_early(const MessagePointer& message);
-  void found_peer(Message& message, int member) const;
+  void found_peer(GroupMessage& message, int member) const;
   void end_received(const MessagePointer& message, const Head& head);
   bool tell_answers(int member);
   bool expire_received(const MessagePointer& message);

@@ -58,7 +58,7 @@ bool Mail::push(int member) {
 }
 
 /// As much as there is room for, from the Head on. False: nothing.
-bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t taken) {
+bool Mail::push_some(Peer& peer, MailRing& to, GroupMessage& message, std::uint64_t taken) {
   std::uint64_t written = to.written.load(std::memory_order_relaxed);  // only this process writes it
   const std::uint64_t before = written;
   const std::uint64_t end = taken + MailRing::kRoom;
@@ -94,7 +94,7 @@ bool Mail::push_some(Peer& peer, MailRing& to, Message& message, std::uint64_t t
 
 /// A short message without a type is over when it is in the ring, whether anybody has asked for it or not; one that is
 /// longer than the ring waits for its receiver in any case.
-MessagePlace Mail::place_of(const Message& message, const MailRing& to) const {
+MessagePlace Mail::place_of(const GroupMessage& message, const MailRing& to) const {
   const bool is_long = message.size > MailRing::kRoom;
   // Relaxed: only a hint. A message to this member itself can be copied by it only from symmetric memory.
   const Reads reads = message.place == job_.me ? Reads::kNo : to.reads.load(std::memory_order_relaxed);
@@ -159,7 +159,7 @@ bool Mail::pull(int member) {
 bool Mail::take_place(int member, const Head& head) {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
   if (head.place.memory == MessagePlace::kInlineWithProof) {
-    const std::uint64_t proof = bell(member).proof.load(std::memory_order_relaxed);
+    const std::uint64_t proof = doorbell(member).proof.load(std::memory_order_relaxed);
     ring(member, job_.me).reads.store(places_.try_proof(member, head.place.offset, proof), std::memory_order_relaxed);
   }
   if (head.place.is_inline()) {
@@ -188,7 +188,7 @@ bool Mail::take_place(int member, const Head& head) {
   return false;
 }
 
-void Mail::found_peer(Message& message, int member) const {
+void Mail::found_peer(GroupMessage& message, int member) const {
   message.place = member;
   message.peer = job_.nodes.world(member);
 }

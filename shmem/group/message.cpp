@@ -10,12 +10,12 @@ ErrorPointer no_memory_for_call(int rank) {
       std::errc::not_enough_memory, fmt::format("shmem: rank {}: there is no memory for a call of the group", rank)));
 }
 
-ErrorPointer compare_ends(int me, Message& message, const MessageEnd& other) {
+ErrorPointer compare_ends(int me, GroupMessage& message, const MessageEnd& other) {
   message.peer_type = other.type;
   if (message.fits(other)) {
     return nullptr;
   }
-  const bool sends = message.way == Message::Way::kSend;
+  const bool sends = message.way == GroupMessage::Way::kSend;
   const MessageEnd mine{message.size, message.type};
   const MessageEnd& sent = sends ? mine : other;
   const MessageEnd& received = sends ? other : mine;

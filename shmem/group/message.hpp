@@ -28,7 +28,7 @@ using ErrorPointer = std::shared_ptr<const Error>;
 ErrorPointer no_memory_for_call(int rank);
 
 /// Constant for others than the mail, but for `over`.
-struct Message {
+struct GroupMessage {
   enum class Way { kSend, kReceive };
   Way way = Way::kSend;
   std::byte* data = nullptr;  // not written to when sending
@@ -46,7 +46,7 @@ struct Message {
   // Constant once over.
   std::uint32_t peer_type = 0;
   ErrorPointer error;
-  std::shared_ptr<Message> next_ended;  // EndedMessages
+  std::shared_ptr<GroupMessage> next_ended;  // EndedMessages
 
   /// A typed message is over for its sender when a call has received it: only then is it known whether they differ.
   [[nodiscard]] bool awaits_answer() const { return way == Way::kSend && type != 0; }
@@ -54,7 +54,7 @@ struct Message {
     return size == other.size && (type == other.type || type == 0 || other.type == 0);
   }
 };
-using MessagePointer = std::shared_ptr<Message>;
+using MessagePointer = std::shared_ptr<GroupMessage>;
 
 /// Messages that are over, whose `done` is to be called, in their order. Needs no memory.
 class EndedMessages {
@@ -81,10 +81,10 @@ class EndedMessages {
 
  private:
   MessagePointer first_;
-  Message* last_ = nullptr;
+  GroupMessage* last_ = nullptr;
 };
 
 /// Notes the other end of a message whose peer is known. The Error of both ranks if the ends differ; else nullptr.
-ErrorPointer compare_ends(int me, Message& message, const MessageEnd& other);
+ErrorPointer compare_ends(int me, GroupMessage& message, const MessageEnd& other);
 
 }  // namespace shmem

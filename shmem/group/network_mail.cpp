@@ -21,11 +21,11 @@ constexpr int kTypeShift = 32;
 constexpr std::uint64_t kTypeBits = std::uint64_t{MessageEnd::kMostType} << kTypeShift;
 static_assert((kTypeBits & (group_tags::kMail | group_tags::kNotice)) == 0);
 
-std::uint64_t tag_of(const Message& message) {
+std::uint64_t tag_of(const GroupMessage& message) {
   return group_tags::kMail | static_cast<std::uint32_t>(message.tag);
 }
 
-std::uint64_t answer_tag_of(const Message& message) {
+std::uint64_t answer_tag_of(const GroupMessage& message) {
   return tag_of(message) | group_tags::kNotice;
 }
 
@@ -44,14 +44,14 @@ NetworkMail::NetworkMail(Network& network, Notices& notices, Mail& here, int me,
                fmt::format("shmem: PE {}: there is no memory for the messages of the group", me)))) {}
 
 Result<void> NetworkMail::begin(UnderWay& one) {
-  const Message& message = *one.message;
+  const GroupMessage& message = *one.message;
   if (one.shared) {
     return {};  // see look_for_any
   }
   if (stopped_) {
     return *stopped_;
   }
-  if (message.way == Message::Way::kSend) {
+  if (message.way == GroupMessage::Way::kSend) {
     return begin_send(one);
   }
   const auto request =
@@ -64,7 +64,7 @@ Result<void> NetworkMail::begin(UnderWay& one) {
 }
 
 /// The first member of another node that has sent such a message.
-std::optional<int> NetworkMail::sender_of(const Message& message) {
+std::optional<int> NetworkMail::sender_of(const GroupMessage& message) {
   const TagPattern tags{tag_of(message), ~kTypeBits};
   network_.advance();  // as test() does for those that have begun
   if (!network_.has_come(tags)) {
@@ -108,7 +108,7 @@ std::optional<Result<void>> NetworkMail::look_for_any(UnderWay& one, bool notice
 
 /// Answers to messages of one tag come in the order of these messages.
 Result<void> NetworkMail::begin_send(UnderWay& one) {
-  const Message& message = *one.message;
+  const GroupMessage& message = *one.message;
   if (message.awaits_answer()) {
     const auto answer = network_.start_receive(message.peer, answer_tag_of(message), &one.answer, sizeof one.answer);
     if (!answer) {
@@ -202,7 +202,7 @@ std::optional<Result<void>> NetworkMail::outcome_of(UnderWay& one, bool notices)
   }
   return fail(std::errc::timed_out,
               fmt::format("shmem: PE {}: a message {} PE {} was not completed in time", me_,
-                          one.message->way == Message::Way::kSend ? "to" : "from", one.message->peer));
+                          one.message->way == GroupMessage::Way::kSend ? "to" : "from", one.message->peer));
 }
 
 void NetworkMail::give_up(UnderWay& one) {
@@ -215,9 +215,9 @@ void NetworkMail::give_up(UnderWay& one) {
 
 /// A message that has come, and has been answered if it shall be.
 Result<void> NetworkMail::compare(UnderWay& one) {
-  Message& message = *one.message;
+  GroupMessage& message = *one.message;
   MessageEnd other = one.answer;
-  if (message.way == Message::Way::kReceive) {
+  if (message.way == GroupMessage::Way::kReceive) {
     other = {one.arrival.bytes, static_cast<std::uint32_t>((one.arrival.tag & kTypeBits) >> kTypeShift)};
     if (other.type != 0) {
       send_answer(one);
@@ -267,7 +267,7 @@ bool NetworkMail::poll() {
   return any;
 }
 
-Error NetworkMail::failure_of(const Message& message, const Error& error) {
+Error NetworkMail::failure_of(const GroupMessage& message, const Error& error) {
   if (error.code == std::errc::connection_reset) {
     Error cause = notices_.cause_of(error, message.peer);
     notices_.send(cause);  // a group that has lost a member is over, and others may wait for messages of this one

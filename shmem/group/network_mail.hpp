@@ -50,7 +50,7 @@ class NetworkMail {
   // Under mutex_.
   Result<void> begin(UnderWay& one);
   Result<void> begin_send(UnderWay& one);
-  [[nodiscard]] std::optional<int> sender_of(const Message& message);
+  [[nodiscard]] std::optional<int> sender_of(const GroupMessage& message);
   std::optional<Result<void>> look_for_any(UnderWay& one, bool notices);
   bool poll();
   std::optional<Result<void>> outcome_of(UnderWay& one, bool notices);
@@ -63,7 +63,7 @@ class NetworkMail {
   void send_answer(UnderWay& one);
   [[nodiscard]] bool has_unsent_answers() const;
   /// The Error of a message. The others are told of a member that is lost.
-  Error failure_of(const Message& message, const Error& error);
+  Error failure_of(const GroupMessage& message, const Error& error);
   void end(const MessagePointer& message, const ErrorPointer& error);
   void end_all(const ErrorPointer& error);
   template <typename Work>

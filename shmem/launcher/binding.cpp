@@ -20,8 +20,8 @@ Cpus common(const Cpus& a, const Cpus& b) {
 }
 
 /// Each core with its allowed hardware threads, in the order of the first of these.
-std::vector<Place> cores(const Cpus& allowed, const std::string& sysfs) {
-  std::vector<Place> found;
+std::vector<BindingTarget> cores(const Cpus& allowed, const std::string& sysfs) {
+  std::vector<BindingTarget> found;
   for (const int cpu : allowed) {
     const std::string topology = fmt::format("{}/cpu/cpu{}/topology/", sysfs, cpu);
     auto threads = read_cpu_list(topology + "core_cpus_list");
@@ -62,8 +62,8 @@ std::map<int, Cpus> numa_nodes(const Cpus& allowed, const std::string& sysfs) {
   return by_number;
 }
 
-std::vector<Place> nodes(const std::vector<std::pair<int, Cpus>>& numa_nodes) {
-  std::vector<Place> found;
+std::vector<BindingTarget> nodes(const std::vector<std::pair<int, Cpus>>& numa_nodes) {
+  std::vector<BindingTarget> found;
   found.reserve(numa_nodes.size());
   for (const auto& [node, cpus] : numa_nodes) {
     found.push_back({fmt::format("NUMA node {}", node), cpus});
@@ -103,7 +103,7 @@ Binding::Binding(Bind bind, const Cpus& allowed, const std::string& sysfs)
   }
 }
 
-const Place& Binding::of(int pe, int pes) const {
+const BindingTarget& Binding::of(int pe, int pes) const {
   const auto index = static_cast<std::size_t>(pe);
   if (bind_ == Bind::kNuma) {
     return places_[index * places_.size() / static_cast<std::size_t>(pes)];
@@ -112,7 +112,7 @@ const Place& Binding::of(int pe, int pes) const {
 }
 
 std::string Binding::text(int pe, int pes) const {
-  const Place& place = of(pe, pes);
+  const BindingTarget& place = of(pe, pes);
   const std::string cpus = (place.cpus.size() == 1 ? "CPU " : "CPUs ") + run_list(place.cpus);
   std::vector<int> numa;
   for (const auto& [node, its_cpus] : nodes_) {

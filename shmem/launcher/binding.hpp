@@ -16,7 +16,7 @@ enum class Bind { kNone, kCore, kNuma };
 std::optional<Bind> bind_of(const std::string& name);
 
 /// Somewhere to bind a PE to.
-struct Place {
+struct BindingTarget {
   std::string name;  // "core 3", "NUMA node 1"; empty: anywhere
   Cpus cpus;         // at least one
 };
@@ -31,7 +31,7 @@ class Binding {
   [[nodiscard]] bool is_bound() const { return bind_ != Bind::kNone; }
   /// For PE `pe` of `pes`. Cores are assigned in turn, again from the first when there are more PEs than cores; nodes
   /// in blocks, so that neighbours are near each other.
-  [[nodiscard]] const Place& of(int pe, int pes) const;
+  [[nodiscard]] const BindingTarget& of(int pe, int pes) const;
   /// "bound to core 1 (CPU 1, NUMA node 0)", "not bound (CPUs 0-3, NUMA nodes 0, 1)".
   [[nodiscard]] std::string text(int pe, int pes) const;
   /// The number of processors that all PEs together may use.
@@ -40,7 +40,7 @@ class Binding {
  private:
   Bind bind_;
   int processors_;
-  std::vector<Place> places_;
+  std::vector<BindingTarget> places_;
   std::vector<std::pair<int, Cpus>> nodes_;  // each NUMA node that has allowed processors
 };
 

@@ -46,7 +46,7 @@ struct Job {
   int processors = 0;      // that all PEs together may use; 0: unknown
   Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
-  int first_relying = -1;                   // the first PE that has not called shmemx_set_survive
+  int first_without_survive = -1;           // the first PE that has not called shmemx_set_survive
   std::function<bool()> given_up{};         // of a group: another member has; a job is ended instead
   std::unique_ptr<SharingWatch> sharing{};  // of waits for the PEs of this node
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
@@ -113,12 +113,12 @@ struct Job {
   }
   /// The address of `mine` in `pe`, or nothing if `mine` is not in this PE's symmetric heap, a global variable that
   /// `pe` has too, or registered memory that loads and stores reach there.
-  [[nodiscard]] Place locate(const void* mine, int pe) const {
+  [[nodiscard]] MemoryRange locate(const void* mine, int pe) const {
     const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me));
     if (offset < memory.heap_size()) {
       return {memory.heap(pe) + offset, memory.heap_size() - offset};
     }
-    const Place global = globals.locate(mine, pe);
+    const MemoryRange global = globals.locate(mine, pe);
     return global.address != nullptr ? global : registered->locate(mine, pe);
   }
   [[nodiscard]] std::byte* translate(const void* mine, int pe) const { return locate(mine, pe).address; }

@@ -36,7 +36,7 @@ bool is_another(const Job& job, int pe, pid_t process) {
   return theirs != 0 && now != 0 && now != theirs;
 }
 
-bool stays_away(const Job& job, int pe) {
+bool has_withdrawn(const Job& job, int pe) {
   // Acquire: pairs with leave(). A store of this PE that is missing afterwards does not come any more.
   return job.metadata(pe).pid.load(std::memory_order_acquire) < 0;
 }
@@ -54,12 +54,12 @@ void introduce(const Job& job) {
   mine.started.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
 }
 
-void stay_away(const Job& job) {
+void withdraw(const Job& job) {
   job.metadata(job.me).pid.store(-::getpid(), std::memory_order_relaxed);
 }
 
 void leave(const Job& job) {
-  job.metadata(job.me).pid.store(-(::getpid() | kLeft), std::memory_order_release);  // pairs with stays_away()
+  job.metadata(job.me).pid.store(-(::getpid() | kLeft), std::memory_order_release);  // pairs with has_withdrawn()
 }
 
 bool has_left(const Job& job, int pe) {
@@ -68,7 +68,7 @@ bool has_left(const Job& job, int pe) {
 
 bool is_dead(const Job& job, int pe) {
   const pid_t pid = visible_process(job, pe);
-  return stays_away(job, pe) ||
+  return has_withdrawn(job, pe) ||
          (pid != 0 ? ::kill(pid, 0) != 0 && errno == ESRCH : pe != job.me && job.memory.has_died(pe));
 }
 
@@ -97,7 +97,7 @@ std::string describe_pe(const Job& job, int pe) {
   if (theirs.host[0] != '\0') {
     text += std::string(" on ") + theirs.host.data();
   }
-  if (stays_away(job, pe)) {
+  if (has_withdrawn(job, pe)) {
     return text + (has_left(job, pe) ? ", which has left the group)" : ", which could not start)");
   }
   if (!is_dead_or_zombie(job, pe)) {

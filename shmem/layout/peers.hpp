@@ -13,10 +13,10 @@ namespace shmem {
 void introduce(const Job& job);
 
 /// This process goes on without having become a PE: to the others it is as good as dead.
-void stay_away(const Job& job);
+void withdraw(const Job& job);
 
-/// The process is gone, or stays away: one or two system calls. False for a process that is not visible from here, in
-/// another container, unless the PEs meet in a folder.
+/// The process is gone, or has withdrawn: one or two system calls. False for a process that is not visible from here,
+/// in another container, unless the PEs meet in a folder.
 bool is_dead(const Job& job, int pe);
 /// The same for a process that has ended but was not yet reaped by its parent, or whose number another process has by
 /// now. Seven system calls.

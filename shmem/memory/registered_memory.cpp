@@ -40,9 +40,9 @@ std::optional<RegisteredMemory::Found> RegisteredMemory::search(const void* mine
   }
 }
 
-Place RegisteredMemory::place_in(const Found& found, int pe) const {
+MemoryRange RegisteredMemory::place_in(const Found& found, int pe) const {
   const Registration::Copy& copy = table_->slots[found.slot]->copies[static_cast<std::size_t>(pe)];
-  return copy.mapped != nullptr ? Place{copy.mapped + found.offset, found.room} : Place{};
+  return copy.mapped != nullptr ? MemoryRange{copy.mapped + found.offset, found.room} : MemoryRange{};
 }
 
 std::optional<std::size_t> RegisteredMemory::slot_of(const void* begin) const {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/mapping.hpp"
-#include "shmem/memory/place.hpp"
+#include "shmem/memory/memory_range.hpp"
 #include "shmem/memory/process_memory.hpp"
 
 namespace shmem {
@@ -58,9 +58,9 @@ class RegisteredMemory {
     return count_.load(std::memory_order_acquire) == 0 ? std::nullopt : search(mine);
   }
   /// Where loads and stores reach the same byte of `pe`, a PE of this node; nothing if they do not.
-  [[nodiscard]] Place locate(const void* mine, int pe) const {
+  [[nodiscard]] MemoryRange locate(const void* mine, int pe) const {
     const auto found = find(mine);
-    return found ? place_in(*found, pe) : Place{};
+    return found ? place_in(*found, pe) : MemoryRange{};
   }
   /// That PE's memory, if only copies by the kernel reach it; else nullptr.
   [[nodiscard]] const Registration::Copy* copied(const Found& found, int pe) const {
@@ -100,7 +100,7 @@ class RegisteredMemory {
     std::array<std::unique_ptr<Registration>, kMostRegistered> slots;
   };
   [[nodiscard]] std::optional<Found> search(const void* mine) const;
-  [[nodiscard]] Place place_in(const Found& found, int pe) const;
+  [[nodiscard]] MemoryRange place_in(const Found& found, int pe) const;
   void write_lines();
 
   std::atomic<std::size_t> count_{0};

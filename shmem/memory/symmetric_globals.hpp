@@ -11,8 +11,8 @@
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/memory/global_swap.hpp"
+#include "shmem/memory/memory_range.hpp"
 #include "shmem/memory/node_memory.hpp"
-#include "shmem/memory/place.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -40,7 +40,7 @@ class SymmetricGlobals {
   void release();
 
   /// The same object of `pe`, or nothing if `mine` is not a global of this PE or `pe` has other globals.
-  [[nodiscard]] Place locate(const void* mine, int pe) const {
+  [[nodiscard]] MemoryRange locate(const void* mine, int pe) const {
     for (const Entry& entry : entries_) {
       const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(mine) - entry.begin;
       if (offset >= entry.size) {

@@ -55,7 +55,7 @@ CoreGlobals core_globals(const Job& job) {
 
 /// Collective: false if a PE with a lower number has the same reason, but for the number of the PE in it, and oshrun
 /// prints what both say. PEs that were started otherwise may each have a terminal, or a log, of their own.
-bool brings_news(Bootstrap& bootstrap, const std::string& reason) {
+bool is_first_with(Bootstrap& bootstrap, const std::string& reason) {
   if (dynamic_cast<LocalBootstrap*>(&bootstrap.everybody()) == nullptr) {
     return true;
   }
@@ -228,7 +228,7 @@ Result<Job> Runtime::find_job(Options options, BootstrapRequest request) {
   }
   auto memory = Survival::open_memory(**bootstrap, options, globals->size());
   if (!memory) {
-    is_reporter_ = (*bootstrap)->replaces() || brings_news(**bootstrap, memory.error().text);
+    is_reporter_ = (*bootstrap)->replaces() || is_first_with(**bootstrap, memory.error().text);
     return fail(memory.error().code, memory.error().text + (nodes.several() ? fmt::format(" ({})", nodes.text()) : ""));
   }
   const int me = (*bootstrap)->rank();
@@ -244,7 +244,7 @@ Result<Job> Runtime::find_job(Options options, BootstrapRequest request) {
              .globals = *std::move(globals),
              .processors = where->processors,
              .nodes = std::move(nodes),
-             .first_relying = where->first_relying};
+             .first_without_survive = where->first_without_survive};
 }
 
 Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {

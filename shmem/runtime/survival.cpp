@@ -16,8 +16,8 @@ namespace {
 /// While it lives, the job's record has no steps: a process that takes the place of a PE does not make them.
 class Unrecorded {
  public:
-  explicit Unrecorded(Bootstrap& bootstrap) : bootstrap_(bootstrap) { bootstrap_.leave_out_of_record(true); }
-  ~Unrecorded() { bootstrap_.leave_out_of_record(false); }
+  explicit Unrecorded(Bootstrap& bootstrap) : bootstrap_(bootstrap) { bootstrap_.set_unrecorded(true); }
+  ~Unrecorded() { bootstrap_.set_unrecorded(false); }
   Unrecorded(const Unrecorded&) = delete;
   Unrecorded& operator=(const Unrecorded&) = delete;
 
@@ -44,10 +44,10 @@ void Survival::announce() {
 }
 
 Result<void> Survival::settle() {
-  if (job_.first_relying >= 0) {
-    cannot_ = {
-        std::errc::operation_not_permitted,
-        fmt::format("PE {} has not called shmemx_set_survive before it started the library", job_.first_relying)};
+  if (job_.first_without_survive >= 0) {
+    cannot_ = {std::errc::operation_not_permitted,
+               fmt::format("PE {} has not called shmemx_set_survive before it started the library",
+                           job_.first_without_survive)};
   } else if (auto ok = job_.bootstrap->survive(); !ok) {
     cannot_ = ok.error();
   }
@@ -68,7 +68,7 @@ void Survival::give_up_start(const std::string& reason) const {
     return;
   }
   if (errors_return()) {
-    stay_away(job_);
+    withdraw(job_);
     job_.bootstrap->give_up_start(reason);
   } else {
     job_.bootstrap->abort(EXIT_FAILURE, reason);

@@ -184,7 +184,7 @@ bool SpanningTeam::is_given_up() const {
 /// another node would wait for the leader of the dead PE's node, which does not come any more, until the shrink.
 void SpanningTeam::tell_of_failure() {
   const bool is_lost = failed_ || everybody_.has_failed() || (group_ && group_->has_failed());
-  const bool goes_on = job_.first_relying < 0 && job_.ended() == std::errc{};
+  const bool goes_on = job_.first_without_survive < 0 && job_.ended() == std::errc{};
   if (is_lost && goes_on && !is_retired_) {
     survivors_.tell_of_failure();
   }

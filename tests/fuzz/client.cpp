@@ -155,7 +155,7 @@ void Client::read(std::size_t limit) {
   device_.settle();
 }
 
-void Client::keep_reply(fake_device::Message message) {
+void Client::keep_reply(fake_device::VfioUserMessage message) {
   const auto flags = message.header.flags;
   if (message.is_command()) {
     check(message.header.command == VFIO_USER_DMA_WRITE, "the only command of the server is DMA_WRITE");

@@ -36,7 +36,7 @@ class Client {
 
  private:
   std::size_t send_some(std::size_t limit);
-  void keep_reply(fake_device::Message message);
+  void keep_reply(fake_device::VfioUserMessage message);
   int memory(unsigned which);
   [[nodiscard]] int received(unsigned which) const;
   base::UniqueFd make(Descriptor kind);

@@ -76,7 +76,7 @@ void check_found(const DirectoryReader& reader, const Found& found) {
   check(found.slot < kFuzzSlots, "a slot is in the directory");
   check(is_valid(found.epoch), "an entry that is found is valid");
   check(found.place.bytes > 0 && found.place.offset + found.place.bytes > found.place.offset, "a size makes sense");
-  Place place;
+  BlockPlace place;
   check(reader.read(found.slot, found.epoch, place) == std::errc{}, "what was found can be read");
   check(place.offset == found.place.offset && place.bytes == found.place.bytes, "an entry is read as it was found");
 }

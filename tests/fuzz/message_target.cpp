@@ -12,8 +12,8 @@
 namespace fuzz {
 namespace {
 
-using fake_device::Message;
 using fake_device::MessageReader;
+using fake_device::VfioUserMessage;
 
 /// A simple version of the decoder: all bytes are available from the beginning.
 std::vector<std::vector<std::byte>> cut_at_once(std::span<const std::byte> stream, bool& broken) {
@@ -35,7 +35,7 @@ std::vector<std::vector<std::byte>> cut_at_once(std::span<const std::byte> strea
   return payloads;
 }
 
-void parse(const Message& message) {
+void parse(const VfioUserMessage& message) {
   const auto limits = fake_device::parse_version(message.payload);
   if (limits) {
     check(limits->max_transfer <= fake_device::kMaxTransfer, "the smaller limit of two counts");

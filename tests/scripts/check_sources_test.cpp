@@ -113,9 +113,9 @@ TEST(CheckSources, KeepsLibkvexchangeAwayFromLibshmem) {
   tree.write("shmem/memory/heap.hpp", "#include \"shmem/memory/copy.hpp\"\n");
   tree.write("kv/planner/load_plan.hpp", "#include \"shmemx_exchange.h\"\n");
   tree.write(
-      "kv/exchange/peer.hpp",
+      "kv/exchange/local_peer.hpp",
       "#include \"wire/frames.hpp\"\n#include \"shmem/memory/copy.hpp\"\n#include \"kv/planner/load_plan.hpp\"\n");
-  tree.write("kv/api/operator.hpp", "#include \"kv/exchange/peer.hpp\"\n#include \"shmem/memory/heap.hpp\"\n");
+  tree.write("kv/api/operator.hpp", "#include \"kv/exchange/local_peer.hpp\"\n#include \"shmem/memory/heap.hpp\"\n");
   EXPECT_TRUE(tree.check().exit.clean()) << tree.check().output;
   // Each is below, but not a part of the library.
   tree.write("shmem/runtime/runtime.hpp", "");

@@ -13,10 +13,10 @@
 namespace {
 
 using fake_device::kMaxMessage;
-using fake_device::Message;
 using fake_device::MessageReader;
 using fake_device::PostedWrites;
 using fake_device::VectorSet;
+using fake_device::VfioUserMessage;
 using ::testing::IsEmpty;
 
 std::vector<std::byte> frame(std::uint16_t command, std::size_t payload) {
@@ -34,8 +34,8 @@ std::vector<std::byte> frame(std::uint16_t command, std::size_t payload) {
 }
 
 /// Feeds up to `piece` bytes at a time, as the reader asks for them.
-std::vector<Message> feed(MessageReader& reader, std::span<const std::byte> bytes, std::size_t piece) {
-  std::vector<Message> messages;
+std::vector<VfioUserMessage> feed(MessageReader& reader, std::span<const std::byte> bytes, std::size_t piece) {
+  std::vector<VfioUserMessage> messages;
   while (!bytes.empty()) {
     const auto room = reader.room();
     EXPECT_FALSE(room.empty());

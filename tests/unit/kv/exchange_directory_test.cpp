@@ -46,12 +46,12 @@ thread_local int until_failure = -1;
 
 namespace {
 
+using shmem::exchange::BlockPlace;
 using shmem::exchange::DirectoryReader;
 using shmem::exchange::DirectoryWriter;
 using shmem::exchange::Entry;
 using shmem::exchange::Found;
 using shmem::exchange::Key;
-using shmem::exchange::Place;
 using Outcome = DirectoryReader::Outcome;
 
 constexpr auto kStaleEntry = static_cast<std::errc>(ESTALE);
@@ -144,7 +144,7 @@ TEST(ExchangeDirectory, AWithdrawnEntryIsStaleAlsoWhenItsSlotIsUsedAgain) {
   ASSERT_EQ(pair.writer.publish(key_from("a"), {1, 0, 8, 0}), std::errc{});
   Found found;
   ASSERT_EQ(pair.reader.find(key_from("a"), 0, found), Outcome::kFound);
-  Place place;
+  BlockPlace place;
   EXPECT_EQ(pair.reader.read(found.slot, found.epoch, place), std::errc{});
 
   const auto withdrawn = pair.writer.withdraw(key_from("a"));
@@ -273,7 +273,7 @@ TEST(CorruptDirectory, ASlotBeyondTheEntriesIsNotFollowed) {
   for (const std::uint32_t slot : {4U, 5U, 0x00ff'ffffU, 0xffff'fff0U, 0xffff'ffffU}) {
     corrupt.put(key, slot);
     EXPECT_NE(corrupt.reader().find(key, 0, found), Outcome::kFound) << slot;
-    Place place;
+    BlockPlace place;
     EXPECT_EQ(corrupt.reader().read(slot, 2, place), std::errc::invalid_argument) << slot;
   }
 }
@@ -282,7 +282,7 @@ TEST(CorruptDirectory, SizesThatMakeNoSenseAreRefused) {
   Corrupt corrupt(4);
   const Key key = key_from("a");
   Found found;
-  Place place;
+  BlockPlace place;
   corrupt.put(key, 0);
   for (const auto& [offset, bytes] :
        {std::pair<std::uint64_t, std::uint64_t>{0, 0}, {UINT64_MAX, 8}, {8, UINT64_MAX}}) {

@@ -33,8 +33,8 @@ TEST(HostileOwner, IsReadLikeAnyOtherIfItKeepsToTheProtocol) {
 
 TEST(HostileOwner, EntriesBeyondItsMemoryAreRefused) {
   Beside beside(102);
-  const std::vector<Place> places{{1, 1, 4096, 0},           {1, 4096, 1, 0}, {1, UINT64_MAX - 1, 1, 0},
-                                  {1, 0, UINT64_MAX / 2, 0}, {2, 0, 1, 0},    {UINT32_MAX, 0, 1, 0}};
+  const std::vector<BlockPlace> places{{1, 1, 4096, 0},           {1, 4096, 1, 0}, {1, UINT64_MAX - 1, 1, 0},
+                                       {1, 0, UINT64_MAX / 2, 0}, {2, 0, 1, 0},    {UINT32_MAX, 0, 1, 0}};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::string key = std::to_string(i);
     beside.impostor.publish(key, places[i]);
@@ -97,7 +97,7 @@ TEST(HostileOwner, WelcomesThatMakeNoSenseAreRefused) {
     Impostor impostor(exchange_name(110 + variant));
     const auto member = open_beside(exchange_name(110 + variant), [&] {
       impostor.reader();
-      Message welcome = impostor.welcome();
+      ChannelMessage welcome = impostor.welcome();
       std::vector<int> files = impostor.files();
       switch (variant) {
         case 0:
@@ -154,7 +154,7 @@ TEST(HostileOwner, MessagesThatMakeNoSenseEndTheConnection) {
         break;  // a number that it has used
       default:
         for (std::uint32_t number = 2; number < 80; ++number) {
-          Message message = message_of(Kind::kRegion, number);
+          ChannelMessage message = message_of(Kind::kRegion, number);
           message.bytes = 4096;
           const int file = beside.memory.get();
           beside.impostor.channel().send(message, {&file, 1});
@@ -327,7 +327,7 @@ TEST(OtherVersion, OfAnOwnerIsToldToPeopleOnce) {
   const auto member = open_beside(name, [&] {
     for (int attempt = 0; attempt < 3; ++attempt) {  // it tries again: another member may come to the seat
       impostor.reader();
-      Message welcome = impostor.welcome();
+      ChannelMessage welcome = impostor.welcome();
       welcome.protocol = shmem::exchange::kProtocol + 1;
       impostor.send(welcome, impostor.files());
       EXPECT_TRUE(is_closed(impostor.channel()));
@@ -346,7 +346,7 @@ TEST(OtherVersion, OfAReaderIsToldToPeopleAndToTheReader) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     Channel channel = connect_to(owner, name, 0);
     // The messages of another version may be longer.
-    std::array<std::byte, sizeof(Message) + 8> hello{};
+    std::array<std::byte, sizeof(ChannelMessage) + 8> hello{};
     const std::uint32_t protocol = shmem::exchange::kProtocol - 1;
     std::memcpy(hello.data(), &protocol, sizeof protocol);
     ASSERT_EQ(::send(channel.fd(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
@@ -370,7 +370,7 @@ TEST(OtherVersion, IsNotWhatGarbageIsTakenFor) {
   const Messages messages;
   Member owner(name);
   Channel channel = connect_to(owner, name, 0);
-  Message hello = message_of(Kind::kHello, 60);
+  ChannelMessage hello = message_of(Kind::kHello, 60);
   hello.protocol = 0x2f202f47;
   ASSERT_EQ(channel.send(hello), std::errc{});
   EXPECT_TRUE(is_closed(channel));

@@ -20,14 +20,14 @@
 
 namespace exchange_test {
 
+using shmem::exchange::BlockPlace;
 using shmem::exchange::Channel;
+using shmem::exchange::ChannelMessage;
 using shmem::exchange::Entry;
 using shmem::exchange::Key;
 using shmem::exchange::Kind;
 using shmem::exchange::LeaseBoard;
 using shmem::exchange::Listener;
-using shmem::exchange::Message;
-using shmem::exchange::Place;
 using shmem::exchange::Received;
 
 constexpr std::uint64_t kImpostorId = 666;
@@ -50,8 +50,8 @@ inline bool is_closed(Channel& channel) {
   return false;
 }
 
-inline Message message_of(Kind kind, std::uint32_t number) {
-  Message message;
+inline ChannelMessage message_of(Kind kind, std::uint32_t number) {
+  ChannelMessage message;
   message.kind = kind;
   message.member = kImpostorId;
   message.number = number;
@@ -70,7 +70,7 @@ class RawDirectory {
   Entry& entry(std::uint32_t slot) {
     return reinterpret_cast<Entry*>(memory_.data() + shmem::exchange::entries_offset(kImpostorSlots))[slot];
   }
-  void publish(const Key& key, const Place& place) {
+  void publish(const Key& key, const BlockPlace& place) {
     Entry& mine = entry(used_);
     mine.hash.store(key.hash());
     mine.region_and_key_bytes.store(std::uint64_t{place.region} << 32 | key.bytes());
@@ -112,15 +112,17 @@ class Impostor {
     EXPECT_TRUE(hello && hello->message.kind == Kind::kHello);
     return reader_;
   }
-  [[nodiscard]] Message welcome() const {
-    Message message = message_of(Kind::kWelcome, kImpostorSlots);
+  [[nodiscard]] ChannelMessage welcome() const {
+    ChannelMessage message = message_of(Kind::kWelcome, kImpostorSlots);
     message.quota = kImpostorQuota;
     message.lease_ms = 1000;
     return message;
   }
-  void send(const Message& message, std::vector<int> files) { EXPECT_EQ(reader_.send(message, files), std::errc{}); }
+  void send(const ChannelMessage& message, std::vector<int> files) {
+    EXPECT_EQ(reader_.send(message, files), std::errc{});
+  }
   void send_region(std::uint32_t number, int file, std::uint64_t offset, std::uint64_t bytes) {
-    Message message = message_of(Kind::kRegion, number);
+    ChannelMessage message = message_of(Kind::kRegion, number);
     message.offset = offset;
     message.bytes = bytes;
     send(message, {file});
@@ -130,7 +132,7 @@ class Impostor {
   [[nodiscard]] std::uint32_t seat() const { return listener_.seat(); }
 
   Entry& entry(std::uint32_t slot) { return directory_.entry(slot); }
-  void publish(const std::string& key, const Place& place) {
+  void publish(const std::string& key, const BlockPlace& place) {
     directory_.publish(*Key::make(key.data(), key.size()), place);
   }
 

@@ -18,7 +18,7 @@ using shmem::exchange::check_memory;
 using shmem::exchange::LeaseBoard;
 using shmem::exchange::Leases;
 using shmem::exchange::MappingRoom;
-using shmem::exchange::RemoteMemory;
+using shmem::exchange::PeerMemory;
 
 base::UniqueFd unsealed(off_t size) {
   base::UniqueFd file(::memfd_create("memory", MFD_ALLOW_SEALING));
@@ -62,7 +62,7 @@ TEST(ExchangeMemory, RangesMustBeInTheFile) {
 TEST(ExchangeMemory, AFileThatShrinksIsAnErrorAndKillsNobody) {
   const auto file = unsealed(8192);
   ASSERT_EQ(::pwrite(file.get(), "abcd", 4, 4096), 4);
-  const auto memory = RemoteMemory::open(copy_of(file), {4096, 4096}, nullptr);
+  const auto memory = PeerMemory::open(copy_of(file), {4096, 4096}, nullptr);
   ASSERT_TRUE(memory);
   EXPECT_EQ(memory->at(0), nullptr);
   std::array<std::byte, 4> bytes{};
@@ -73,7 +73,7 @@ TEST(ExchangeMemory, AFileThatShrinksIsAnErrorAndKillsNobody) {
 }
 
 TEST(ExchangeMemory, BoundsAreCheckedWithoutOverflow) {
-  const auto memory = RemoteMemory::open(*base::create_memfd("memory", 4096), {0, 4096}, nullptr);
+  const auto memory = PeerMemory::open(*base::create_memfd("memory", 4096), {0, 4096}, nullptr);
   ASSERT_TRUE(memory);
   EXPECT_TRUE(memory->has(0, 4096));
   EXPECT_TRUE(memory->has(4096, 0));
@@ -86,7 +86,7 @@ TEST(ExchangeMemory, BoundsAreCheckedWithoutOverflow) {
 TEST(ExchangeMemory, ThereIsRoomForSoManyMappings) {
   const auto of_two_pages = std::make_shared<MappingRoom>(8192);
   const auto open = [&](std::size_t bytes) {
-    return RemoteMemory::open(*base::create_memfd("memory", bytes), {0, bytes}, of_two_pages.get());
+    return PeerMemory::open(*base::create_memfd("memory", bytes), {0, bytes}, of_two_pages.get());
   };
   std::array<std::byte, 1> byte{};
   {
@@ -124,7 +124,7 @@ TEST(ExchangeLeases, AreSeenByTheOwnerUntilTheyEnd) {
   EXPECT_TRUE(pair.board.has(5, 999));
   EXPECT_FALSE(pair.board.has(5, 1000)) << "it has expired";
   EXPECT_FALSE(pair.board.has(4, 999));
-  EXPECT_TRUE(pair.leases.surrender(*word, 5));
+  EXPECT_TRUE(pair.leases.end_lease(*word, 5));
   pair.leases.give(Leases::Use::kHeld, {&*word, 1});
   EXPECT_FALSE(pair.board.has(5, 999));
 }
@@ -146,7 +146,7 @@ TEST(ExchangeLeases, HaveAQuotaWhichPullsDoNotUse) {
   std::array<std::uint32_t, 1000> words{};
   EXPECT_EQ(pair.leases.take(Leases::Use::kPull, words), shmem::exchange::kPullWords);
   EXPECT_EQ(pair.leases.take(Leases::Use::kPull, words), 0U);
-  EXPECT_TRUE(pair.leases.surrender(*first, 1));
+  EXPECT_TRUE(pair.leases.end_lease(*first, 1));
   pair.leases.give(Leases::Use::kHeld, {&*first, 1});
   EXPECT_TRUE(pair.leases.hold(3));
 }
@@ -154,11 +154,11 @@ TEST(ExchangeLeases, HaveAQuotaWhichPullsDoNotUse) {
 TEST(ExchangeLeases, AreGivenBackOnlyOnceAndOnlyByTheirHolder) {
   LeasePair pair(2);
   const auto word = pair.leases.hold(1);
-  EXPECT_FALSE(pair.leases.surrender(*word, 2)) << "another slot";
-  EXPECT_FALSE(pair.leases.surrender(*word + 1, 1)) << "another word";
-  EXPECT_FALSE(pair.leases.surrender(UINT32_MAX, 1));
-  EXPECT_TRUE(pair.leases.surrender(*word, 1));
-  EXPECT_FALSE(pair.leases.surrender(*word, 1));
+  EXPECT_FALSE(pair.leases.end_lease(*word, 2)) << "another slot";
+  EXPECT_FALSE(pair.leases.end_lease(*word + 1, 1)) << "another word";
+  EXPECT_FALSE(pair.leases.end_lease(UINT32_MAX, 1));
+  EXPECT_TRUE(pair.leases.end_lease(*word, 1));
+  EXPECT_FALSE(pair.leases.end_lease(*word, 1));
 }
 
 }  // namespace

@@ -87,11 +87,11 @@ TEST_F(HostileUser, GetsNothingFromAMember) {
     if (::connect(channel.fd(), seat.get(), seat.size) != 0) {
       return 1;
     }
-    Message hello;
+    ChannelMessage hello;
     hello.kind = Kind::kHello;
     hello.number = 60;
     channel.send(hello);  // fails if the member has closed the connection already
-    std::array<char, sizeof(Message)> bytes{};
+    std::array<char, sizeof(ChannelMessage)> bytes{};
     return ::recv(channel.fd(), bytes.data(), bytes.size(), 0) > 0 ? 2 : 0;
   });
   EXPECT_EQ(stranger.exit_code(), 0) << "2: the member has answered";
@@ -121,9 +121,9 @@ TEST_F(HostileUser, OnASeatHoldsUpNobody) {
     directory.publish(*Key::make("theirs", 6), {1, 0, 8, 0});
     const auto board = LeaseBoard::create(kImpostorQuota);
     const auto memory = base::create_memfd("memory", 4096);
-    Message region = message_of(Kind::kRegion, 1);
+    ChannelMessage region = message_of(Kind::kRegion, 1);
     region.bytes = 4096;
-    Message welcome = message_of(Kind::kWelcome, kImpostorSlots);
+    ChannelMessage welcome = message_of(Kind::kWelcome, kImpostorSlots);
     welcome.quota = kImpostorQuota;
     welcome.lease_ms = 1000;
     std::array<Channel, 2> members;
@@ -134,7 +134,7 @@ TEST_F(HostileUser, OnASeatHoldsUpNobody) {
       member.send(region, {&region_file, 1});  // fails if the member has left already
       const std::array<int, 2> files{directory.file(), board->file()};
       member.send(welcome, files);
-      std::array<char, sizeof(Message)> bytes{};
+      std::array<char, sizeof(ChannelMessage)> bytes{};
       is_told = ::recv(member.fd(), bytes.data(), bytes.size(), 0) > 0 || is_told;
     }
     return is_told ? 2 : 0;

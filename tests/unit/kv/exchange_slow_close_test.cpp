@@ -75,7 +75,7 @@ class LingeringSockets {
     EXPECT_TRUE(sent || errno == EPIPE || errno == ECONNRESET) << errno;
     closers_.emplace_back([closing = std::move(sockets)] {});  // waits if the receiver has closed them already
   }
-  void send(const Channel& channel, const Message& message, std::size_t count) {
+  void send(const Channel& channel, const ChannelMessage& message, std::size_t count) {
     send(channel, &message, sizeof message, count);
   }
 

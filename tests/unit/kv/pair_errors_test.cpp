@@ -47,7 +47,7 @@ class PairErrors : public testing::Test {
     return played_.run_one(pe, {played_.cache(pe), nullptr, &table});
   }
 
-  PlayedPes played_{2, Settings{.cores = 4}, {Format::kApart, 1, 4, 2, 4, 16, 2}};
+  PlayedPes played_{2, OperatorSettings{.cores = 4}, {Format::kApart, 1, 4, 2, 4, 16, 2}};
   std::vector<std::vector<std::byte>> before_{played_.caches(0), played_.caches(1)};
 };
 
@@ -176,13 +176,13 @@ TEST_F(PairErrors, APartnerWithMoreCallsIsNamed) {
   EXPECT_THAT(errors[0], an_error(std::errc::protocol_error, "PE 1 has gone on to a later call"));
 }
 
-TEST(OperatorSettings, AreRefusedIfInvalid) {
+TEST(Settings, AreRefusedIfInvalid) {
   for (const int cores : {-2, 0, 1025}) {
-    const auto made = shmem::kv::Operator::create({}, Settings{.cores = cores}, {}, nullptr);
+    const auto made = shmem::kv::Operator::create({}, OperatorSettings{.cores = cores}, {}, nullptr);
     ASSERT_FALSE(made);
     EXPECT_THAT(made.error(), an_error(std::errc::invalid_argument, "cannot use " + std::to_string(cores) + " cores"));
   }
-  EXPECT_FALSE(shmem::kv::Operator::create({}, Settings{.path = static_cast<shmem::kv::Path>(3)}, {}, nullptr));
+  EXPECT_FALSE(shmem::kv::Operator::create({}, OperatorSettings{.path = static_cast<shmem::kv::Path>(3)}, {}, nullptr));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class PairShuffleTest : public testing::TestWithParam<PairCase> {};
 
 TEST_P(PairShuffleTest, MovesExactlyTheBlocksOfTheTables) {
   const auto& [pes, cores, shape, pes_a_node, private_pes] = GetParam();
-  PlayedPes played{pes, Settings{.cores = cores}, shape, pes_a_node};
+  PlayedPes played{pes, OperatorSettings{.cores = cores}, shape, pes_a_node};
   played.private_caches.pes = private_pes;
   std::mt19937 random{static_cast<unsigned>(pes * 100 + cores)};
   auto expected = played.all_caches();
@@ -117,7 +117,7 @@ TEST(PairTable, CountsSenders) {
 }
 
 TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
-  PlayedPes played{2, Settings{.cores = 2}, kSmall};
+  PlayedPes played{2, OperatorSettings{.cores = 2}, kSmall};
   const auto source = played.caches(0);
   ASSERT_THAT(played.run(kZeroSendsToOne, {Blocks{{2, 2, 2}, {0, 1, 3}}, Blocks{}}), kNoErrors);
   constexpr std::size_t kBlock = 64;
@@ -128,7 +128,7 @@ TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
 }
 
 TEST(PairShuffle, HasTheSameResultWhenRepeated) {
-  PlayedPes played{2, Settings{.cores = 4}, kSmall};
+  PlayedPes played{2, OperatorSettings{.cores = 4}, kSmall};
   const std::vector<Blocks> blocks{{}, Blocks{{0, 1}, {2, 3}}};
   ASSERT_THAT(played.run({1, 1, 0, 0}, blocks), kNoErrors);
   const auto once = played.all_caches();
@@ -139,28 +139,28 @@ TEST(PairShuffle, HasTheSameResultWhenRepeated) {
 }
 
 TEST(PairShuffle, MayHaveNothingToSend) {
-  PlayedPes played{2, Settings{.cores = 2}, kSmall};
+  PlayedPes played{2, OperatorSettings{.cores = 2}, kSmall};
   const auto before = played.all_caches();
   EXPECT_THAT(played.run(kZeroSendsToOne, {Blocks{}, Blocks{}}), kNoErrors);
   EXPECT_TRUE(played.all_caches() == before);
 }
 
 TEST(PairShuffle, IgnoresTheBlockTablesOfAPeThatDoesNotSend) {
-  PlayedPes played{2, Settings{.cores = 2}, kSmall};
+  PlayedPes played{2, OperatorSettings{.cores = 2}, kSmall};
   const auto before = played.all_caches();
   EXPECT_THAT(played.run({1, 1, 0, 1}, {Blocks{{99}, {-1}}, Blocks{{0}, {0}}}), kNoErrors);
   EXPECT_TRUE(played.all_caches() == before);
 }
 
 TEST(PairShuffle, AnIdlePeDoesNotWaitForItsPartner) {
-  PlayedPes played{2, Settings{.cores = 2}, kSmall};
+  PlayedPes played{2, OperatorSettings{.cores = 2}, kSmall};
   const std::vector<std::int64_t> pairs{1, 1, 0, 1};
   const auto table = played.table(0, pairs, {});
   EXPECT_EQ(played.run_one(0, {played.cache(0), nullptr, &table}).text, "");
 }
 
 TEST(PairShuffle, ASinglePeMayBePairedWithItself) {
-  PlayedPes played{1, Settings{.cores = 2}, kSmall};
+  PlayedPes played{1, OperatorSettings{.cores = 2}, kSmall};
   EXPECT_THAT(played.run({0, 1}, {Blocks{}}), kNoErrors);
 }
 

@@ -14,7 +14,7 @@ std::size_t round_to_line(std::size_t bytes) {
 
 }  // namespace
 
-PlayedPes::PlayedPes(int pes, const Settings& settings, const Shape& shape, int pes_a_node)
+PlayedPes::PlayedPes(int pes, const OperatorSettings& settings, const Shape& shape, int pes_a_node)
     : pes_(pes),
       pes_a_node_(pes_a_node),
       shape_(shape),

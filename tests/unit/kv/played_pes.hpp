@@ -21,8 +21,8 @@ using shmem::kv::Cache;
 using shmem::kv::Format;
 using shmem::kv::Move;
 using shmem::kv::MovePlan;
+using shmem::kv::OperatorSettings;
 using shmem::kv::PairPlan;
-using shmem::kv::Settings;
 using shmem::kv::Shape;
 
 /// The block tables of one PE.
@@ -35,7 +35,7 @@ struct Blocks {
 class PlayedPes {
  public:
   /// `pes_a_node`: how many consecutive PEs are on each node; 0: all PEs are on one node.
-  PlayedPes(int pes, const Settings& settings, const Shape& shape, int pes_a_node = 0);
+  PlayedPes(int pes, const OperatorSettings& settings, const Shape& shape, int pes_a_node = 0);
 
   [[nodiscard]] int pes() const { return pes_; }
   [[nodiscard]] int pes_a_node() const { return pes_a_node_; }

@@ -16,7 +16,7 @@ const std::vector<Move> kCycle{{0, 0, 1, 0}, {1, 0, 2, 0}, {2, 0, 0, 0}};
 
 TEST(PrivateShuffle, CopiesManyPiecesAtOnceAndOnlyIntoPrivateMemory) {
   for (const auto& [format, number] : kPieces) {
-    PlayedPes played{3, Settings{}, layered(format)};
+    PlayedPes played{3, OperatorSettings{}, layered(format)};
     played.private_caches.pes = {0, 1};
     // Two stretches to PE 1; the blocks for PE 2 and within PE 0 are copied by stores.
     ASSERT_THAT(played.run(copies({{0, 1, 1, 9}, {0, 2, 1, 10}, {0, 5, 1, 7}, {0, 3, 2, 4}, {0, 4, 0, 12}})),
@@ -32,7 +32,7 @@ TEST(PrivateShuffle, CopiesManyPiecesAtOnceAndOnlyIntoPrivateMemory) {
 }
 
 TEST(PrivateShuffle, TakesTheSyncsOfMappedMemory) {
-  PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
+  PlayedPes played{3, OperatorSettings{}, layered(Format::kByLayer)};
   played.private_caches.pes = {1};
   ASSERT_THAT(played.run(copies({{0, 0, 1, 1}})), kNoErrors);
   EXPECT_EQ(played.syncs(), 2U);
@@ -41,7 +41,7 @@ TEST(PrivateShuffle, TakesTheSyncsOfMappedMemory) {
 }
 
 TEST(PrivateShuffle, APeDoesNotCopyWhatOthersSend) {
-  PlayedPes played{2, Settings{}, layered(Format::kApart)};
+  PlayedPes played{2, OperatorSettings{}, layered(Format::kApart)};
   played.private_caches.pes = {0};  // PE 1 cannot read it
   const auto before = played.all_caches();
   bool agreed = false;
@@ -58,7 +58,7 @@ TEST(PrivateShuffle, APeDoesNotCopyWhatOthersSend) {
 
 TEST(PrivateShuffle, ReportsOnAllPesWhichOneCouldNotCopy) {
   for (const auto& moves : {std::vector<Move>{{1, 0, 2, 1}}, kCycle}) {
-    PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
+    PlayedPes played{3, OperatorSettings{}, layered(Format::kByLayer)};
     played.private_caches.pes = {2};
     played.private_caches.failure = [](int from, int to) {
       return from == 1 && to == 2 ? std::errc::permission_denied : std::errc{};
@@ -77,7 +77,7 @@ TEST(PrivateShuffle, ReportsOnAllPesWhichOneCouldNotCopy) {
 }
 
 TEST(PrivateShuffle, NothingMoreIsCopiedAfterAFailure) {
-  PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
+  PlayedPes played{3, OperatorSettings{}, layered(Format::kByLayer)};
   played.private_caches.pes = {1, 2};
   const auto before = played.caches(2);
   played.private_caches.failure = [](int /*from*/, int to) { return to == 1 ? std::errc::bad_address : std::errc{}; };
@@ -88,7 +88,7 @@ TEST(PrivateShuffle, NothingMoreIsCopiedAfterAFailure) {
 
 TEST(PrivateShuffle, NothingMoreIsCopiedToTheSamePeAfterAFailure) {
   constexpr std::int64_t kManyLayers = 100;  // so that the pieces of two blocks take two calls
-  PlayedPes played{2, Settings{}, {Format::kByLayer, kManyLayers, 4, 1, 4, 16, 1}};
+  PlayedPes played{2, OperatorSettings{}, {Format::kByLayer, kManyLayers, 4, 1, 4, 16, 1}};
   played.private_caches.pes = {1};
   bool failed = false;  // in the first call only
   played.private_caches.failure = [&](int /*from*/, int /*to*/) {
@@ -102,7 +102,7 @@ TEST(PrivateShuffle, NothingMoreIsCopiedToTheSamePeAfterAFailure) {
 
 /// PE 0 comes out of a sync so late that PE 1 has failed in the meantime. It must not end its call before the others.
 TEST(PrivateShuffle, AFailureIsReportedAtTheSameSyncOnAllPes) {
-  PlayedPes played{3, Settings{}, layered(Format::kByLayer)};
+  PlayedPes played{3, OperatorSettings{}, layered(Format::kByLayer)};
   played.time_limit = std::chrono::seconds{20};
   played.private_caches.pes = {2};
   played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::permission_denied; };
@@ -120,7 +120,7 @@ TEST(PrivateShuffle, AFailureIsReportedAtTheSameSyncOnAllPes) {
 }
 
 TEST(PrivateShuffle, ReportsAFailedCopyToThePartner) {
-  PlayedPes played{2, Settings{.cores = 3}, layered(Format::kApart)};
+  PlayedPes played{2, OperatorSettings{.cores = 3}, layered(Format::kApart)};
   played.private_caches.pes = {1};
   const std::vector<Blocks> blocks{Blocks{{1, 3}, {9, 13}}, Blocks{}};
   played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::permission_denied; };
@@ -133,7 +133,7 @@ TEST(PrivateShuffle, ReportsAFailedCopyToThePartner) {
 }
 
 TEST(PrivateShuffle, ReportsAFailedCopyToOtherNodes) {
-  PlayedPes played{4, Settings{}, layered(Format::kByLayer), 2};
+  PlayedPes played{4, OperatorSettings{}, layered(Format::kByLayer), 2};
   played.private_caches.pes = {1};
   played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::permission_denied; };
   const auto errors = played.run(copies({{0, 0, 1, 1}, {0, 0, 3, 1}}));

@@ -11,7 +11,7 @@ using Loss = kv_test::PlayedTraffic::Loss;
 
 TEST(RemoteShuffle, SendsConsecutiveBlocksInOnePiece) {
   for (const auto& [format, number] : kPieces) {
-    PlayedPes played{2, Settings{}, layered(format), 1};
+    PlayedPes played{2, OperatorSettings{}, layered(format), 1};
     ASSERT_THAT(played.run(copies({{0, 1, 1, 9}, {0, 3, 1, 11}, {0, 2, 1, 10}})), kNoErrors);
     EXPECT_EQ(played.traffic.puts, number) << static_cast<int>(format);
     if (format != Format::kApart) {
@@ -28,7 +28,7 @@ TEST(RemoteShuffle, SendsKAndVApart) {
   for (std::int64_t block = 0; block < 16; ++block) {
     moves.push_back({0, block, 1, block});
   }
-  PlayedPes played{2, Settings{}, layered(Format::kApart), 1};
+  PlayedPes played{2, OperatorSettings{}, layered(Format::kApart), 1};
   ASSERT_THAT(played.run(copies(moves)), kNoErrors);
   EXPECT_EQ(played.traffic.puts, 2U);
   const std::vector<std::int64_t> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -37,14 +37,14 @@ TEST(RemoteShuffle, SendsKAndVApart) {
 }
 
 TEST(RemoteShuffle, SendsConsecutiveStagedBlocksInOnePiece) {
-  PlayedPes played{2, Settings{}, layered(Format::kByBlock), 1};
+  PlayedPes played{2, OperatorSettings{}, layered(Format::kByBlock), 1};
   ASSERT_THAT(played.run(copies({{0, 1, 1, 1}, {0, 2, 1, 2}, {0, 3, 1, 3}, {1, 1, 0, 1}, {1, 2, 0, 2}, {1, 3, 0, 3}})),
               kNoErrors);
   EXPECT_EQ(played.traffic.puts, 2U);
 }
 
 TEST(RemoteShuffle, SendsAllPiecesAtOnceAndNotifiesAfterTheyHaveArrived) {
-  PlayedPes played{3, Settings{}, layered(Format::kApart), 1};
+  PlayedPes played{3, OperatorSettings{}, layered(Format::kApart), 1};
   const auto scattered = copies({{0, 1, 1, 9}, {0, 3, 1, 13}, {0, 5, 1, 11}, {0, 7, 2, 9}});
   ASSERT_THAT(played.run(scattered), kNoErrors);
   EXPECT_EQ(played.traffic.most_at_once, 4L * 2 * kLayers);
@@ -58,7 +58,7 @@ TEST(RemoteShuffle, ReportsOnAllPesWhichOneCouldNotSend) {
   for (const Loss loss : {Loss::kAtPut, Loss::kAtQuiet}) {
     // A single block is sent directly; the blocks of a cycle are all staged.
     for (const auto& moves : {std::vector<Move>{{1, 0, 2, 1}}, {{1, 0, 2, 0}, {2, 0, 0, 0}, {0, 0, 1, 0}}}) {
-      PlayedPes played{4, Settings{}, layered(Format::kByLayer), 2};
+      PlayedPes played{4, OperatorSettings{}, layered(Format::kByLayer), 2};
       played.traffic.loss = [loss](int from, int to) { return from == 1 && to == 2 ? loss : Loss::kNone; };
       const auto errors = played.run(copies(moves));
       EXPECT_THAT(errors[1], an_error(std::errc::connection_reset, "kv_shuffle: PE 1, call 1: PE 2 is lost"));
@@ -75,7 +75,7 @@ TEST(RemoteShuffle, ReportsOnAllPesWhichOneCouldNotSend) {
 
 TEST(RemoteShuffle, ReportsAFailedPutToThePartner) {
   for (const Loss loss : {Loss::kAtPut, Loss::kAtQuiet}) {
-    PlayedPes played{2, Settings{.cores = 3}, layered(Format::kApart), 1};
+    PlayedPes played{2, OperatorSettings{.cores = 3}, layered(Format::kApart), 1};
     const std::vector<Blocks> blocks{Blocks{{1, 3}, {9, 13}}, Blocks{}};
     played.traffic.loss = [loss](int /*from*/, int /*to*/) { return loss; };
     const auto errors = played.run(kZeroSendsToOne, blocks);
@@ -87,7 +87,7 @@ TEST(RemoteShuffle, ReportsAFailedPutToThePartner) {
 }
 
 TEST(RemoteShuffle, NamesAnotherPlanOfAPeOnAnotherNode) {
-  PlayedPes played{4, Settings{}, layered(Format::kByLayer), 2};
+  PlayedPes played{4, OperatorSettings{}, layered(Format::kByLayer), 2};
   const auto other = copies({{0, 0, 1, 2}});
   const auto before = played.all_caches();
   EXPECT_THAT(played.run(copies({{0, 0, 3, 1}}),

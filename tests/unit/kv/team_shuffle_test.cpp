@@ -94,7 +94,7 @@ std::vector<Move> random_moves(int pes, std::int64_t blocks, Mode mode, std::mt1
 
 struct TeamCase {
   int pes;
-  Settings settings;
+  OperatorSettings settings;
   Shape shape;
   int pes_a_node = 0;
   std::set<int> private_pes{};  // whose caches are private memory
@@ -185,7 +185,7 @@ class TeamShuffle : public testing::Test {
   }
 
   static constexpr Shape kShape{Format::kApart, 2, 4, 1, 4, 16, 1};
-  PlayedPes played_{3, Settings{}, kShape};
+  PlayedPes played_{3, OperatorSettings{}, kShape};
   const Caches before_ = played_.all_caches();
 };
 

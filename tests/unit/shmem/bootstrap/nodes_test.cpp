@@ -103,11 +103,11 @@ TEST(Nodes, ExchangeLittleIfAllPesAreAlike) {
   EXPECT_FALSE(where.nodes.several());
   EXPECT_EQ(where.processors, 2);
   EXPECT_EQ(where.first_locking, 0);
-  EXPECT_EQ(where.first_relying, 0);
+  EXPECT_EQ(where.first_without_survive, 0);
   auto other = kiwi;
   other.survives = true;
   Scripted different({other, other, kiwi});
-  EXPECT_EQ(find_nodes(different, other).value().first_relying, 2);
+  EXPECT_EQ(find_nodes(different, other).value().first_without_survive, 2);
 }
 
 TEST(Nodes, HaveTheSameLibrary) {

@@ -48,7 +48,7 @@ TEST(RegisteredMemory, IsFoundFromItsFirstByteToItsLast) {
     EXPECT_EQ(found->slot, 7U);
     EXPECT_EQ(found->offset, offset);
     EXPECT_EQ(found->room, 50 - offset);
-    const Place theirs = table.locate(arena.data() + 100 + offset, 1);
+    const MemoryRange theirs = table.locate(arena.data() + 100 + offset, 1);
     EXPECT_EQ(theirs.address, arena.data() + 10'000 + offset);
     EXPECT_EQ(theirs.room, 50 - offset);
     EXPECT_EQ(table.locate(arena.data() + 100 + offset, 0).address, arena.data() + 100 + offset);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/group/group.hpp"
+#include "shmem/group/rank_group.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ constexpr const char* kGivenUp = "shmem: a member has given the group up";
 
 }  // namespace
 
-void Group::say_goodbye() {
+void RankGroup::say_goodbye() {
   if (failed_ || !between_ || !collectives_) {
     return;
   }
@@ -37,7 +37,7 @@ void Group::say_goodbye() {
   }
 }
 
-Group::~Group() {
+RankGroup::~RankGroup() {
   try {
     say_goodbye();
   } catch (const std::bad_alloc&) {
@@ -52,13 +52,13 @@ Group::~Group() {
   leave(*job_);  // last: what this member has done for the others before counts
 }
 
-void Group::give_up(const Error& error) {
+void RankGroup::give_up(const Error& error) {
   const std::scoped_lock lock(ending_);
   job_->bootstrap->abort(EXIT_FAILURE, error.text);
 }
 
 /// The members of other nodes may wait for one of this node.
-void Group::lose(const Error& error) {
+void RankGroup::lose(const Error& error) {
   try {
     const std::scoped_lock lock(ending_);
     if (between_ && between_->notices) {
@@ -70,7 +70,7 @@ void Group::lose(const Error& error) {
   give_up(error);
 }
 
-std::optional<std::string> Group::why_given_up() {
+std::optional<std::string> RankGroup::why_given_up() {
   if (auto why = job_->bootstrap->aborted()) {
     return why;
   }
@@ -84,12 +84,12 @@ std::optional<std::string> Group::why_given_up() {
              : std::nullopt;
 }
 
-std::atomic<std::uint64_t>& Group::begun(int member) const {
+std::atomic<std::uint64_t>& RankGroup::begun(int member) const {
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(job_->memory.heap(member) + kBegunOffset);
 }
 
 /// Before a collective call, with running_ held.
-Result<void> Group::begin(std::chrono::nanoseconds timeout) {
+Result<void> RankGroup::begin(std::chrono::nanoseconds timeout) {
   if (failed_) {
     return *failed_;
   }
@@ -107,7 +107,7 @@ Result<void> Group::begin(std::chrono::nanoseconds timeout) {
   return job_->ended() == std::errc{} ? Result<void>() : was_given_up();
 }
 
-Result<void> Group::look_at_network() {
+Result<void> RankGroup::look_at_network() {
   // UCX tells of a closed connection some calls after it has found out.
   constexpr int kMost = 100;
   constexpr int kIdle = 3;
@@ -122,7 +122,7 @@ Result<void> Group::look_at_network() {
 }
 
 /// After an Error of arguments, the same on all members.
-bool Group::goes_on_after(const Error& error) {
+bool RankGroup::goes_on_after(const Error& error) {
   if (error.code == std::errc::connection_reset || !collectives_ || collectives_->has_failed() ||
       job_->ended() != std::errc{}) {
     return false;
@@ -131,7 +131,7 @@ bool Group::goes_on_after(const Error& error) {
 }
 
 /// When several members fail one after the other, the Error of the first.
-Error Group::cause_of(const Error& error) {
+Error RankGroup::cause_of(const Error& error) {
   constexpr std::chrono::milliseconds kNoticeLimit{500};
   const bool by_leader = error.code == std::errc::host_unreachable;
   if (!by_leader && error.code != std::errc::operation_canceled && job_->ended() == std::errc{}) {
@@ -147,7 +147,7 @@ Error Group::cause_of(const Error& error) {
 }
 
 /// The Error of a collective call, with running_ held.
-Error Group::failure_of(const Error& error) {
+Error RankGroup::failure_of(const Error& error) {
   if (failed_ || goes_on_after(error)) {
     return in_ranks(error);
   }
@@ -161,7 +161,7 @@ Error Group::failure_of(const Error& error) {
   return *failed_;
 }
 
-void Group::disconnect(const ErrorPointer& why) {
+void RankGroup::disconnect(const ErrorPointer& why) {
   if (!between_) {
     return;
   }
@@ -177,7 +177,7 @@ void Group::disconnect(const ErrorPointer& why) {
 }
 
 /// The members do not know any more which calls this one has made.
-void Group::fail_without_memory() {
+void RankGroup::fail_without_memory() {
   if (failed_) {
     return;
   }
@@ -193,7 +193,7 @@ void Group::fail_without_memory() {
   disconnect(no_memory_);
 }
 
-Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+Result<void> RankGroup::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
   const std::scoped_lock lock(running_);
   try {
     auto ok = begin(timeout);
@@ -209,12 +209,12 @@ Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout
   }
 }
 
-std::optional<int> Group::place_of(int rank) const {
+std::optional<int> RankGroup::place_of(int rank) const {
   const int place = job_->nodes.number(rank);
   return place >= 0 ? std::optional(place) : std::nullopt;
 }
 
-Result<void> Group::check(int rank) {
+Result<void> RankGroup::check(int rank) {
   if (job_->ended() != std::errc{}) {
     return in_ranks(was_given_up().error());
   }
@@ -237,7 +237,7 @@ Result<void> Group::check(int rank) {
                    job_->world_me(), describe_pe(*job_, *place))});
 }
 
-void Group::abort(const std::string& reason) {
+void RankGroup::abort(const std::string& reason) {
   const std::string text = fmt::format("PE {} has aborted it: {}", job_->world_me(), reason);
   lose({std::errc::operation_canceled, text});
   if (between_) {
@@ -247,7 +247,7 @@ void Group::abort(const std::string& reason) {
   }
 }
 
-std::string Group::missing() {
+std::string RankGroup::missing() {
   const std::uint64_t mine = begun(job_->me).load(std::memory_order_relaxed);
   std::string text;
   for (int member = 0; member < job_->size; ++member) {
@@ -261,7 +261,7 @@ std::string Group::missing() {
   return in_ranks({std::errc{}, text}).text;
 }
 
-Group::Statistics Group::statistics() {
+RankGroup::Statistics RankGroup::statistics() {
   const std::scoped_lock lock(running_);
   const StagedStatistics moved = collectives_ ? collectives_->statistics() : StagedStatistics{};
   return {calls_,
@@ -272,12 +272,12 @@ Group::Statistics Group::statistics() {
           between_ && between_->network ? between_->network->sent_bytes() : 0};
 }
 
-Result<void> Group::was_given_up() const {
+Result<void> RankGroup::was_given_up() const {
   return fail(std::errc::operation_canceled, fmt::format("shmem: PE {}: the group was given up: {}", job_->me,
                                                          job_->bootstrap->aborted().value_or("no reason is known")));
 }
 
-void Group::post(const MessagePointer& message) {
+void RankGroup::post(const MessagePointer& message) {
   if (between_ && (message->peer < 0 || !place_of(message->peer))) {
     between_->mail.post(message);
   } else {
@@ -285,12 +285,12 @@ void Group::post(const MessagePointer& message) {
   }
 }
 
-Result<void> Group::wait(const MessagePointer& message) {
+Result<void> RankGroup::wait(const MessagePointer& message) {
   auto ok = message->by_network ? between_->mail.wait(message) : mail_->wait(message);
   return ok ? ok : in_ranks(ok.error());
 }
 
-Error Group::in_ranks(Error error) {
+Error RankGroup::in_ranks(Error error) {
   // The timeout is an argument of each call.
   constexpr std::string_view kVariable = " (SHMEM_BARRIER_TIMEOUT)";
   if (const auto at = error.text.find(kVariable); at != std::string::npos) {

@@ -6,7 +6,7 @@
 namespace shmem {
 
 /// An address and the number of bytes from there on; null: nothing.
-struct Place {
+struct MemoryRange {
   std::byte* address = nullptr;
   std::size_t room = 0;
 };

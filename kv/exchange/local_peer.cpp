@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kv/exchange/peer.hpp"
+#include "kv/exchange/local_peer.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ constexpr int kMostMessages = 256;
 constexpr std::chrono::microseconds kWordPause{20};
 
 /// REQUIRES: the number of slots has been checked, where memory is looked at.
-std::uint32_t slots_of_use(const Message& welcome) {
+std::uint32_t slots_of_use(const ChannelMessage& welcome) {
   return (welcome.flags & kWantsUse) != 0 ? welcome.number : 0;
 }
 
@@ -37,8 +37,8 @@ std::int32_t status_of(std::errc error) {
 
 }  // namespace
 
-Result<std::shared_ptr<Peer>> Peer::open(Offer& offer, Disposal& disposal) {
-  const Message& message = offer.welcome.message;
+Result<std::shared_ptr<LocalPeer>> LocalPeer::open(Offer& offer, Disposal& disposal) {
+  const ChannelMessage& message = offer.welcome.message;
   const auto& files = offer.welcome.files;
   const auto refused = [&] {
     return fail(std::errc::protocol_error,
@@ -65,7 +65,7 @@ Result<std::shared_ptr<Peer>> Peer::open(Offer& offer, Disposal& disposal) {
   if (!memory) {
     return memory.error();
   }
-  std::shared_ptr<Peer> peer(new Peer(offer, *std::move(directory), *std::move(memory), disposal));
+  std::shared_ptr<LocalPeer> peer(new LocalPeer(offer, *std::move(directory), *std::move(memory), disposal));
   for (Received& region : offer.regions) {
     if (peer->take(region) != std::errc{}) {
       peer->end();
@@ -76,7 +76,7 @@ Result<std::shared_ptr<Peer>> Peer::open(Offer& offer, Disposal& disposal) {
   return peer;
 }
 
-Peer::Peer(Offer& offer, DirectoryReader directory, base::Mapping leases, Disposal& disposal)
+LocalPeer::LocalPeer(Offer& offer, DirectoryReader directory, base::Mapping leases, Disposal& disposal)
     : id_(offer.welcome.message.member),
       seat_(offer.seat),
       pid_(offer.channel.peer()),
@@ -87,8 +87,8 @@ Peer::Peer(Offer& offer, DirectoryReader directory, base::Mapping leases, Dispos
       channel_(std::move(offer.channel)) {}
 
 /// Leaves what it does not need.
-std::errc Peer::take(Received& received) try {
-  const Message& message = received.message;
+std::errc LocalPeer::take(Received& received) try {
+  const ChannelMessage& message = received.message;
   if (message.member != id_) {
     return std::errc::protocol_error;
   }
@@ -102,9 +102,9 @@ std::errc Peer::take(Received& received) try {
       memories_.contains(message.number)) {
     return std::errc::protocol_error;
   }
-  auto memory = RemoteMemory::open(std::move(received.files[0]), {message.offset, message.bytes}, room_.get());
+  auto memory = PeerMemory::open(std::move(received.files[0]), {message.offset, message.bytes}, room_.get());
   if (memory) {
-    memories_[message.number] = std::make_shared<const RemoteMemory>(*std::move(memory));
+    memories_[message.number] = std::make_shared<const PeerMemory>(*std::move(memory));
     received.files[0].reset();  // it is mapped, and a file in memory: that does not wait
   } else {
     refuse();  // pulls of its blocks fail, others go on
@@ -114,7 +114,7 @@ std::errc Peer::take(Received& received) try {
   return std::errc::not_enough_memory;
 }
 
-std::errc Peer::receive() {
+std::errc LocalPeer::receive() {
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < kMostMessages; ++i) {
     std::optional<Received> received;
@@ -139,7 +139,7 @@ std::errc Peer::receive() {
   return {};
 }
 
-void Peer::describe(const Found& found, Block& block) const {
+void LocalPeer::describe(const Found& found, Block& block) const {
   block = {.member = id_,
            .epoch = found.epoch,
            .bytes = found.place.bytes,
@@ -151,7 +151,7 @@ void Peer::describe(const Found& found, Block& block) const {
 }
 
 /// False: the block is not what was found any more.
-bool Peer::lease(Block& block, std::uint32_t lease_ms) {
+bool LocalPeer::lease(Block& block, std::uint32_t lease_ms) {
   const auto word = leases_.hold(block.slot);
   if (!word) {
     block.status = -EDQUOT;
@@ -169,7 +169,7 @@ bool Peer::lease(Block& block, std::uint32_t lease_ms) {
   return true;
 }
 
-DirectoryReader::Outcome Peer::find(const Key& key, std::uint64_t layout, std::uint32_t lease_ms, Block& block) {
+DirectoryReader::Outcome LocalPeer::find(const Key& key, std::uint64_t layout, std::uint32_t lease_ms, Block& block) {
   Found found;
   const auto outcome = directory_.find(key, layout, found);
   if (outcome == DirectoryReader::Outcome::kFound) {
@@ -184,15 +184,15 @@ DirectoryReader::Outcome Peer::find(const Key& key, std::uint64_t layout, std::u
   return outcome;
 }
 
-void Peer::release(Block& block) {
+void LocalPeer::release(Block& block) {
   const std::uint32_t word = block.lease - 1;
-  if (leases_.surrender(word, block.slot)) {
+  if (leases_.end_lease(word, block.slot)) {
     leases_.give(Leases::Use::kHeld, {&word, 1});
   }
   block.lease = 0;
 }
 
-Peer::Memory Peer::memory(std::uint32_t region, std::errc& error) {
+LocalPeer::Memory LocalPeer::memory(std::uint32_t region, std::errc& error) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = memories_.find(region); found != memories_.end()) {
@@ -207,9 +207,9 @@ Peer::Memory Peer::memory(std::uint32_t region, std::errc& error) {
 }
 
 /// The blocks that are copied between two fences.
-class Peer::Batch {
+class LocalPeer::Batch {
  public:
-  Batch(Peer& peer, std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses)
+  Batch(LocalPeer& peer, std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses)
       : peer_(peer), blocks_(blocks), destinations_(destinations), statuses_(statuses) {
     // Other threads give their words back as soon as they have copied. They may have a lower priority on this
     // processor: a yield would keep it from them.
@@ -227,7 +227,7 @@ class Peer::Batch {
     for (std::size_t i = 0; i < count_; ++i) {
       peer_.leases_.set(words_[i], blocks_[i].slot, end);
     }
-    // As in Peer::lease.
+    // As in LocalPeer::lease.
     quiet();
     for (std::size_t i = 0; i < count_; ++i) {
       statuses_[i] = status_of(begin(i));
@@ -256,7 +256,7 @@ class Peer::Batch {
     if (!peer_.is_alive()) {
       return std::errc::owner_dead;
     }
-    Place place;
+    BlockPlace place;
     if (const auto error = peer_.directory_.read(block.slot, block.epoch, place); error != std::errc{}) {
       return error == std::errc::bad_message ? peer_.refuse() : error;
     }
@@ -265,7 +265,7 @@ class Peer::Batch {
       return peer_.refuse();
     }
     std::errc error{};
-    const RemoteMemory* const memory = memory_of(place.region, error);
+    const PeerMemory* const memory = memory_of(place.region, error);
     if (memory == nullptr && error == std::errc::too_many_files_open) {
       return error;
     }
@@ -290,7 +290,7 @@ class Peer::Batch {
   }
 
   /// Kept until the end of the batch.
-  const RemoteMemory* memory_of(std::uint32_t region, std::errc& error) {
+  const PeerMemory* memory_of(std::uint32_t region, std::errc& error) {
     if (memory_count_ == 0 || region != region_) {
       Memory found = peer_.memory(region, error);
       if (found == nullptr) {
@@ -302,7 +302,7 @@ class Peer::Batch {
     return memories_[memory_count_ - 1].get();
   }
 
-  Peer& peer_;
+  LocalPeer& peer_;
   std::span<const Block> blocks_;
   void* const* destinations_;
   std::int32_t* statuses_;
@@ -314,7 +314,7 @@ class Peer::Batch {
   std::uint32_t region_ = 0;
 };
 
-void Peer::pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses) {
+void LocalPeer::pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses) {
   while (!blocks.empty()) {
     const std::size_t done = Batch(*this, blocks, destinations, statuses).pull();
     blocks = blocks.subspan(done);

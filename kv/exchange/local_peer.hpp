@@ -37,11 +37,11 @@ struct Offer {
 };
 
 /// Thread-safe. It may outlive the member's process: what it has mapped stays.
-class Peer {
+class LocalPeer {
  public:
   /// Takes what it needs of a complete offer; the caller ends the rest by a Disposal. `disposal` outlives the calls of
   /// this, and gets what the member has taken back, or what was not expected of it.
-  static Result<std::shared_ptr<Peer>> open(Offer& offer, Disposal& disposal);
+  static Result<std::shared_ptr<LocalPeer>> open(Offer& offer, Disposal& disposal);
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] std::uint32_t seat() const { return seat_; }
@@ -70,10 +70,10 @@ class Peer {
   void pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
 
  private:
-  using Memory = std::shared_ptr<const RemoteMemory>;
+  using Memory = std::shared_ptr<const PeerMemory>;
   class Batch;
 
-  Peer(Offer& offer, DirectoryReader directory, base::Mapping leases, Disposal& disposal);
+  LocalPeer(Offer& offer, DirectoryReader directory, base::Mapping leases, Disposal& disposal);
   bool lease(Block& block, std::uint32_t lease_ms);
   /// Null: the member has no such region; or `error` is EMFILE.
   Memory memory(std::uint32_t region, std::errc& error);

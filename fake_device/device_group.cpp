@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fake_device/group.hpp"
+#include "fake_device/device_group.hpp"
 
 namespace fake_device {
 namespace {
@@ -10,10 +10,10 @@ Time add(Time begin, Time duration) {
 
 }  // namespace
 
-Group::Group(unsigned id, const Dimensions& dimensions, Ports& ports)
+DeviceGroup::DeviceGroup(unsigned id, const Dimensions& dimensions, Ports& ports)
     : id_(id), max_members_(dimensions.members), ports_(ports), places_(dimensions.members) {}
 
-void Group::allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence) {
+void DeviceGroup::allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence) {
   allocated_ = true;
   owner_ = static_cast<int>(owner);
   holder_ = owner;
@@ -32,7 +32,7 @@ void Group::allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence) 
   error_member_ = 0;
 }
 
-void Group::free() {
+void DeviceGroup::free() {
   if (ever_enabled_ && !joined_.empty()) {
     fail(GBA_ERROR_LEAVE, kNobody);
   }
@@ -47,7 +47,7 @@ void Group::free() {
   close_round();
 }
 
-void Group::lose_owner() {
+void DeviceGroup::lose_owner() {
   if (!ever_enabled_ || joined_.empty()) {
     free();
     return;
@@ -56,13 +56,13 @@ void Group::lose_owner() {
   fail(GBA_ERROR_LEAVE, kNobody);
 }
 
-void Group::join(unsigned port, unsigned member) {
+void DeviceGroup::join(unsigned port, unsigned member) {
   places_[member] = {.port = static_cast<int>(port), .address = GBA_RELEASE_ADDR_BAR_FLAGS};
   joined_.insert(member);
   ports_.join(port, id_, member);
 }
 
-void Group::leave(unsigned member) {
+void DeviceGroup::leave(unsigned member) {
   unbind(member);
   if (enabled()) {
     fail(GBA_ERROR_LEAVE, member);
@@ -72,7 +72,7 @@ void Group::leave(unsigned member) {
   }
 }
 
-void Group::unbind(unsigned member) {
+void DeviceGroup::unbind(unsigned member) {
   const unsigned port = port_of(member);
   places_[member].port = kNoPort;
   joined_.erase(member);
@@ -80,7 +80,7 @@ void Group::unbind(unsigned member) {
   ports_.leave(port, id_);
 }
 
-bool Group::set_member_count(std::uint64_t count) {
+bool DeviceGroup::set_member_count(std::uint64_t count) {
   if (!configurable() || count == 0 || count > max_members_) {
     return false;
   }
@@ -88,7 +88,7 @@ bool Group::set_member_count(std::uint64_t count) {
   return true;
 }
 
-bool Group::set_member_mask(unsigned index, std::uint64_t word) {
+bool DeviceGroup::set_member_mask(unsigned index, std::uint64_t word) {
   if (!configurable() || (joined_.word(index) & ~word) != 0) {
     return false;
   }
@@ -101,7 +101,7 @@ bool Group::set_member_mask(unsigned index, std::uint64_t word) {
   return true;
 }
 
-bool Group::set_sequence(std::uint64_t sequence) {
+bool DeviceGroup::set_sequence(std::uint64_t sequence) {
   if (!configurable() || sequence > GBA_SEQUENCE_MAX) {
     return false;
   }
@@ -109,7 +109,7 @@ bool Group::set_sequence(std::uint64_t sequence) {
   return true;
 }
 
-bool Group::set_control(std::uint64_t control) {
+bool DeviceGroup::set_control(std::uint64_t control) {
   control_ = (control_ & GBA_CONTROL_ENABLE) | (control & (GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN));
   if ((control & GBA_CONTROL_RESET) != 0) {
     reset();
@@ -125,18 +125,18 @@ bool Group::set_control(std::uint64_t control) {
   return true;
 }
 
-void Group::reset() {
+void DeviceGroup::reset() {
   ports_.count(Counter::kResets);
   fail(GBA_ERROR_RESET, kNobody);
 }
 
-void Group::lose_link(unsigned member) {
+void DeviceGroup::lose_link(unsigned member) {
   if (enabled()) {
     fail(GBA_ERROR_LINK_DOWN, member);
   }
 }
 
-bool Group::enable() {
+bool DeviceGroup::enable() {
   if (enabled()) {
     return true;
   }
@@ -151,17 +151,17 @@ bool Group::enable() {
   return true;
 }
 
-void Group::set_timeout(Time timeout) {
+void DeviceGroup::set_timeout(Time timeout) {
   timeout_ = timeout;
   start_timer();
 }
 
-void Group::start_timer() {
+void DeviceGroup::start_timer() {
   const bool running = !failed() && arrivals_ > 0 && timeout_ != 0;
   deadline_ = running ? add(opened_, timeout_) : kNever;
 }
 
-bool Group::set_release_address(unsigned member, std::uint64_t address) {
+bool DeviceGroup::set_release_address(unsigned member, std::uint64_t address) {
   if (address != GBA_RELEASE_ADDR_BAR_FLAGS && address % 8 != 0) {
     return false;
   }
@@ -169,7 +169,7 @@ bool Group::set_release_address(unsigned member, std::uint64_t address) {
   return true;
 }
 
-bool Group::set_network_address(std::uint64_t address) {
+bool DeviceGroup::set_network_address(std::uint64_t address) {
   if (!configurable()) {
     return false;
   }
@@ -177,7 +177,7 @@ bool Group::set_network_address(std::uint64_t address) {
   return true;
 }
 
-std::uint64_t Group::member_ports(unsigned index, unsigned bits) const {
+std::uint64_t DeviceGroup::member_ports(unsigned index, unsigned bits) const {
   const std::uint64_t no_port = (std::uint64_t{1} << bits) - 1;
   std::uint64_t ports = 0;
   for (unsigned place = 0; place < 64 / bits; ++place) {
@@ -187,7 +187,7 @@ std::uint64_t Group::member_ports(unsigned index, unsigned bits) const {
   return ports;
 }
 
-std::uint64_t Group::status() const {  // uapi rule 8
+std::uint64_t DeviceGroup::status() const {  // uapi rule 8
   if (failed()) {
     return GBA_STATUS_ERROR;
   }
@@ -197,19 +197,19 @@ std::uint64_t Group::status() const {  // uapi rule 8
   return (enabled() ? GBA_STATUS_READY : 0) | (ever_released_ ? GBA_STATUS_COMPLETE : 0);
 }
 
-std::uint64_t Group::error_code() const {
+std::uint64_t DeviceGroup::error_code() const {
   return GBA_FIELD_PUT(GBA_ERROR_CODE_CODE, error_) | GBA_FIELD_PUT(GBA_ERROR_CODE_MEMBER, error_member_);
 }
 
-std::uint64_t Group::release_word() const {
+std::uint64_t DeviceGroup::release_word() const {
   return GBA_FIELD_PUT(GBA_FLAG_SEQUENCE, released_);
 }
 
-std::uint64_t Group::error_word() const {  // uapi rules 16 and 17
+std::uint64_t DeviceGroup::error_word() const {  // uapi rules 16 and 17
   return release_word() | GBA_FIELD_PUT(GBA_FLAG_CODE, error_) | GBA_FIELD_PUT(GBA_FLAG_ERROR, 1);
 }
 
-void Group::arrive(unsigned member, std::uint32_t sequence, bool notify, Time now) {
+void DeviceGroup::arrive(unsigned member, std::uint32_t sequence, bool notify, Time now) {
   if (failed()) {
     ports_.count(Counter::kArrivals);
     answer(member, error_word(), notify);
@@ -234,7 +234,7 @@ void Group::arrive(unsigned member, std::uint32_t sequence, bool notify, Time no
   }
 }
 
-void Group::mark(unsigned member, bool notify, Time now) {
+void DeviceGroup::mark(unsigned member, bool notify, Time now) {
   if (notify) {
     notify_.insert(member);
   }
@@ -251,7 +251,7 @@ void Group::mark(unsigned member, bool notify, Time now) {
 }
 
 // All flags first, then the interrupts: a raise is slow, and must not hold up the next member's release.
-void Group::release() {
+void DeviceGroup::release() {
   ports_.count(Counter::kReleases);
   ++released_;
   ever_released_ = true;
@@ -272,14 +272,14 @@ void Group::release() {
   }
 }
 
-void Group::close_round() {
+void DeviceGroup::close_round() {
   arrived_.clear();
   arrivals_ = 0;
   deadline_ = kNever;
 }
 
 // An answer out of turn neither needs nor uses up a NOTIFY that the member left for the round itself.
-void Group::answer(unsigned member, std::uint64_t word, bool notify) {
+void DeviceGroup::answer(unsigned member, std::uint64_t word, bool notify) {
   const bool stored = store(member, word);
   if (notify && (control_ & GBA_CONTROL_IRQ_EN) != 0) {
     ports_.raise(port_of(member), id_);
@@ -289,7 +289,7 @@ void Group::answer(unsigned member, std::uint64_t word, bool notify) {
   }
 }
 
-void Group::raise_notified() {  // uapi rule 15
+void DeviceGroup::raise_notified() {  // uapi rule 15
   const MemberSet waiting = notify_;
   notify_.clear();
   if ((control_ & GBA_CONTROL_IRQ_EN) != 0) {
@@ -297,7 +297,7 @@ void Group::raise_notified() {  // uapi rule 15
   }
 }
 
-void Group::expire() {
+void DeviceGroup::expire() {
   ports_.count(Counter::kTimeouts);
   const unsigned missing = mask_.without(arrived_).first(kNobody);
   ports_.fault(static_cast<unsigned>(owner_),
@@ -305,7 +305,7 @@ void Group::expire() {
   fail(GBA_ERROR_TIMEOUT, missing);
 }
 
-void Group::fail(unsigned code, unsigned member) {
+void DeviceGroup::fail(unsigned code, unsigned member) {
   if (failed()) {
     return;
   }

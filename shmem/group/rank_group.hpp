@@ -28,15 +28,15 @@ namespace shmem {
 ///
 /// Between nodes all members are connected from the start. One that fails tells the others why. One that ends closes
 /// its connections, which the others notice when they send to it.
-class Group {
+class RankGroup {
  public:
   /// Collective. `options` are those of the environment.
-  static Result<std::unique_ptr<Group>> create(KeyValueStore store, int rank, int size, Options options);
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  static Result<std::unique_ptr<RankGroup>> create(KeyValueStore store, int rank, int size, Options options);
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
   /// The others notice, if they wait for this member. On several nodes it waits a moment for them, so that none loses
   /// what is still on its way.
-  ~Group();
+  ~RankGroup();
 
   [[nodiscard]] int size() const { return job_->world_size(); }
   /// Collective. `timeout` 0: none. The Error of a member that died or did not come is that of all later calls.
@@ -94,7 +94,7 @@ class Group {
     Stages stages;
   };
 
-  Group(std::unique_ptr<Job> job, StoreBootstrap& store);
+  RankGroup(std::unique_ptr<Job> job, StoreBootstrap& store);
   static Layout layout_on(const Nodes& nodes, int members);
   Result<void> open(StoreBootstrap& steps, const Layout& layout);
   Result<void> choose_barriers(Bootstrap& steps);

@@ -71,9 +71,9 @@ inline constexpr int kNoPort = -1;
 
 /// State machine of a group, uapi rules 6 to 24. Pure; used by one thread. It tells members through Ports, which must
 /// outlive it. The caller has checked the sender: the owner for the setters, the member itself for an arrival.
-class Group {
+class DeviceGroup {
  public:
-  Group(unsigned id, const Dimensions& dimensions, Ports& ports);
+  DeviceGroup(unsigned id, const Dimensions& dimensions, Ports& ports);
 
   // ---- Life and membership
   /// `sequence`: what the group counts as released when it is new.
@@ -153,7 +153,7 @@ class Group {
   [[nodiscard]] std::uint64_t release_word() const;
   [[nodiscard]] std::uint64_t error_word() const;
 
-  struct Place {
+  struct MemberFlag {
     int port = kNoPort;
     std::uint64_t address = GBA_RELEASE_ADDR_BAR_FLAGS;
   };
@@ -172,7 +172,7 @@ class Group {
   Time timeout_ = 0;
   std::uint64_t network_address_ = 0;
 
-  std::vector<Place> places_;
+  std::vector<MemberFlag> places_;
   MemberSet joined_;
 
   std::uint64_t released_ = 0;
