@@ -14,7 +14,9 @@
 namespace shmem {
 
 /// The member that has opened a port is its opener. Members that share a port gather at its opener; the openers have a
-/// barrier through the device or in software, and then release the members that gathered.
+/// barrier through the device or in software, and then release the members that gathered. gba/barrier.h shares ports in
+/// another way, for members that meet only in its words, as Open MPI's do: each publishes, and the holder rings for
+/// all. Here the members have the team's own barrier to gather by, which costs the opener no search.
 ///
 /// One member's side. Used by one thread at a time, as its team is. The Job outlives it.
 class GbaTeam {
