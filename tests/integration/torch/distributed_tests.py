@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's own tests of torch.distributed, as its package contains them, with gloo and with shmem.
 
-usage: distributed_tests.py [--size RANKS] [--backends gloo,shmem] [--limit SECONDS] [PATTERN ...]
+usage: distributed_tests.py [--size RANKS] [--nodes NODES] [--backends gloo,shmem] [--limit SECONDS] [PATTERN ...]
 
 The tests are those that PyTorch runs with gloo on a machine without GPUs. Lists each one with its outcome for each
 backend. Exits with 1 if one passes with gloo and not with shmem, unless PyTorch reserves it for gloo by name, or if hardly any
-passes with gloo; with 77 if there is no torch, or no setuptools, which the tests of PyTorch import.
+passes with gloo; with 77 if there is no torch, or no setuptools, which the tests of PyTorch import. With --nodes the ranks of shmem are as
+on so many nodes: they share memory with some of the others only, and reach the rest through UCX.
 """
 
 import argparse
@@ -24,7 +25,7 @@ RESERVED = "*monitored_barrier*"
 LEAST = {2: 70, 4: 90}
 
 
-def load(backend):
+def load(backend, nodes):
     """The module with PyTorch's tests: what is run is chosen, by decorators, as for gloo."""
     os.environ |= {"BACKEND": "gloo", "WORLD_SIZE": os.environ.get("WORLD_SIZE", "2"), "OMP_NUM_THREADS": "1"}
     # Debian has no package with expecttest, of which PyTorch needs this much.
@@ -56,6 +57,12 @@ def load(backend):
     class TestsOfAnother(Tests):
         """What PyTorch does for backends that it knows by name."""
 
+        @classmethod
+        def _run(cls, rank, *arguments, **more):
+            if nodes > 1:
+                os.environ["SHMEM_HOST_ID"] = f"node {rank * nodes // int(os.environ['WORLD_SIZE'])}"
+            super()._run(rank, *arguments, **more)
+
         def _test_accumulate_gradients_no_sync(self, *arguments, **more):
             with unittest.mock.patch.object(distributed_test, "BACKEND", "gloo"):  # it makes a model for CPUs
                 super()._test_accumulate_gradients_no_sync(*arguments, **more)
@@ -68,10 +75,9 @@ def load(backend):
     return TestsOfAnother
 
 
-def run_one(backend, name):
+def run_one(tests, name):
     import unittest
 
-    tests = load(backend)
     result = unittest.TestResult()
     tests(name).run(result)
     if result.skipped:
@@ -80,11 +86,11 @@ def run_one(backend, name):
     return ("failed", problems[0][1]) if problems else ("passed", "")
 
 
-def run_all(backend, patterns, limit):
+def run_all(backend, nodes, patterns, limit):
     """The outcome of each test, which runs in a process of its own that has loaded torch once."""
     import unittest
 
-    tests = load(backend)
+    tests = load(backend, nodes)
     names = unittest.TestLoader().getTestCaseNames(tests)
     for name in names:
         if patterns and not any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
@@ -99,7 +105,7 @@ def run_all(backend, patterns, limit):
                 import signal
 
                 signal.alarm(limit)
-                outcome, why = run_one(backend, name)
+                outcome, why = run_one(tests, name)
                 print(f"\n{why}", flush=True)
                 os._exit({"passed": 0, "failed": 1, "skipped": 2}[outcome])
             _, status = os.waitpid(pid, 0)
@@ -117,6 +123,7 @@ def run_all(backend, patterns, limit):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default=2, type=int)
+    parser.add_argument("--nodes", default=1, type=int)
     parser.add_argument("--backends", default="gloo,shmem")
     parser.add_argument("--limit", default=120, type=int)
     parser.add_argument("--run", help=argparse.SUPPRESS)
@@ -124,7 +131,7 @@ def main():
     arguments = parser.parse_args()
     os.environ["WORLD_SIZE"] = str(arguments.size)
     if arguments.run:
-        return run_all(arguments.run, arguments.patterns, arguments.limit)
+        return run_all(arguments.run, arguments.nodes, arguments.patterns, arguments.limit)
     import importlib.util
 
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("shmem_torch") is None:
@@ -139,7 +146,7 @@ def main():
     outcomes = {}
     for backend in backends:
         command = [sys.executable, __file__, "--run", backend, "--size", str(arguments.size)]
-        command += ["--limit", str(arguments.limit), *arguments.patterns]
+        command += ["--nodes", str(arguments.nodes), "--limit", str(arguments.limit), *arguments.patterns]
         run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         for line in run.stdout.splitlines():
             fields = line.split(" ", 2)
