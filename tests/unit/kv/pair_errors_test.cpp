@@ -176,7 +176,7 @@ TEST_F(PairErrors, APartnerWithMoreCallsIsNamed) {
   EXPECT_THAT(errors[0], an_error(std::errc::protocol_error, "PE 1 has gone on to a later call"));
 }
 
-TEST(Settings, AreRefusedIfInvalid) {
+TEST(OperatorSettings, AreRefusedIfInvalid) {
   for (const int cores : {-2, 0, 1025}) {
     const auto made = shmem::kv::Operator::create({}, OperatorSettings{.cores = cores}, {}, nullptr);
     ASSERT_FALSE(made);
