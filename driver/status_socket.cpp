@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
-#include "base/fnv.hpp"
+#include "base/hash.hpp"
 #include "base/user.hpp"
 #include "driver/vfio_user_channel.hpp"
 

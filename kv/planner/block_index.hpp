@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/hash.hpp"
+
 namespace shmem::kv {
 
 /// Finds blocks by the hash of their contents. Two chained hash tables over the same entries: by hash, and by hash and
@@ -59,10 +61,10 @@ class BlockIndex {
     std::size_t next_of_hash, next_of_both;
   };
 
-  /// Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio.
+  /// Fibonacci hashing.
   [[nodiscard]] std::size_t slot(std::uint64_t hash, std::int64_t pe) const {
-    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
-    return static_cast<std::size_t>(((hash ^ (static_cast<std::uint64_t>(pe) * kOdd)) * kOdd) >> (64 - bits_));
+    const std::uint64_t both = hash ^ static_cast<std::uint64_t>(pe) * base::kGoldenRatio;
+    return static_cast<std::size_t>(both * base::kGoldenRatio >> (64 - bits_));
   }
 
   int bits_;

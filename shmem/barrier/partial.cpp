@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/fnv.hpp"
+#include "base/hash.hpp"
 #include "base/size_text.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/net/messages.hpp"

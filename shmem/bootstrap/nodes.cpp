@@ -20,8 +20,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/fnv.hpp"
 #include "base/folder.hpp"
+#include "base/hash.hpp"
 #include "base/kernel.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/size_text.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/heap/block_marks.hpp"
@@ -213,9 +214,7 @@ std::uint64_t SymmetricHeap::digest() const {
   const std::size_t size = stats().size;
   for (std::size_t offset = 0; offset < size;) {
     const auto block = heap()->block_around(offset);
-    // The steps of FNV-1a, by words.
-    digest = (digest ^ block->taken) * 0x100000001b3;
-    digest = (digest ^ block->requested) * 0x100000001b3;
+    digest = base::mix(base::mix(digest + block->taken) + block->requested);
     offset = block->end();
   }
   return digest;

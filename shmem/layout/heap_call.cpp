@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "base/hash.hpp"
+
 namespace shmem {
 
 namespace {
@@ -53,11 +55,7 @@ std::string to_string(const HeapCall& call) {
 std::uint64_t digest_of(const HeapCall& call) {
   std::uint64_t digest = 0;
   for (const std::uint64_t word : std::bit_cast<std::array<std::uint64_t, sizeof(HeapCall) / 8>>(call)) {
-    // The mixing steps of splitmix64: every bit of the words changes every bit of the digest.
-    digest = (digest ^ word) + 0x9e3779b97f4a7c15U;
-    digest = (digest ^ (digest >> 30)) * 0xbf58476d1ce4e5b9U;
-    digest = (digest ^ (digest >> 27)) * 0x94d049bb133111ebU;
-    digest ^= digest >> 31;
+    digest = base::mix((digest ^ word) + base::kGoldenRatio);
   }
   return digest != 0 ? digest : 1;
 }

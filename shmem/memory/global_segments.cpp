@@ -12,7 +12,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "base/fnv.hpp"
+#include "base/hash.hpp"
 
 namespace shmem {
 

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "base/hash.hpp"
+
 namespace shmem {
 namespace {
 
@@ -13,7 +15,7 @@ std::uint64_t digest_of(const TeamCall& call) {
     return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
   };
   // An odd factor keeps both words apart, except by coincidence.
-  return word(call.kind, call.start) * 0x9e3779b97f4a7c15 + word(call.stride, call.size) + 1;
+  return word(call.kind, call.start) * base::kGoldenRatio + word(call.stride, call.size) + 1;
 }
 
 std::string call_text(const TeamCall& call) {

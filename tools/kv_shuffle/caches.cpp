@@ -150,10 +150,10 @@ void fill_part(std::span<std::byte> bytes, BlockName name, Part part) {
   // Fewer than 2^31 blocks and 2^31 PEs, so that no two parts have the same number.
   const auto block = static_cast<std::uint64_t>(name.pe) << 32 | static_cast<std::uint64_t>(name.block);
   const auto which = static_cast<std::uint64_t>(part.layer) << 1 | static_cast<std::uint64_t>(part.cache == Cache::kV);
-  std::uint64_t state = mix(mix(block + 1) + which);
+  std::uint64_t state = base::mix(base::mix(block + 1) + which);
   for (std::size_t at = 0; at < bytes.size(); at += sizeof state) {
-    state += kRandomStep;
-    const std::uint64_t word = mix(state);
+    state += base::kGoldenRatio;
+    const std::uint64_t word = base::mix(state);
     std::memcpy(&bytes[at], &word, std::min(sizeof word, bytes.size() - at));
   }
 }

@@ -105,8 +105,8 @@ TraceWindow example_window(int pes) {
   TraceWindow window(static_cast<std::size_t>(pes));
   for (auto& sequences : window) {
     for (int i = 0; i < kSequences; ++i) {
-      random += kRandomStep;
-      sequences.push_back({static_cast<std::int64_t>((mix(random) >> 48) % kTokens)});
+      random += base::kGoldenRatio;
+      sequences.push_back({static_cast<std::int64_t>((base::mix(random) >> 48) % kTokens)});
     }
   }
   return window;

@@ -12,8 +12,8 @@ namespace kv_program {
 
 /// The same numbers on all machines; the standard library's distributions differ.
 std::uint64_t BuiltinTrace::random() {
-  state_ += kRandomStep;
-  return mix(state_);
+  state_ += base::kGoldenRatio;
+  return base::mix(state_);
 }
 
 Result<std::optional<Request>> BuiltinTrace::next() {

@@ -20,7 +20,7 @@ constexpr std::int64_t kLongestInHalf = 5;
 /// The hash of a page that ends in the block of the prompt with this id. The id identifies the whole prompt up to that
 /// block's end, so that id and page number identify the page.
 std::uint64_t hash_of_page(std::int64_t id, std::size_t page) {
-  return mix(mix(static_cast<std::uint64_t>(id) + kRandomStep) + page + kRandomStep);
+  return base::mix(base::mix(static_cast<std::uint64_t>(id) + base::kGoldenRatio) + page + base::kGoldenRatio);
 }
 
 }  // namespace

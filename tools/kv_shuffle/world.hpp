@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/hash.hpp"
 #include "base/result.hpp"
 #include "shmem.h"
 
@@ -17,14 +18,6 @@ using base::Error;
 using base::fail;
 using base::fail_errno;
 using base::Result;
-
-/// The step and the mixing function of SplitMix64, a generator that gives the same numbers on all machines.
-constexpr std::uint64_t kRandomStep = 0x9e3779b97f4a7c15U;
-constexpr std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
 
 /// Memory of this size on every PE. Construction and destruction are collective, in the same order on all PEs. If there
 /// is not enough memory, the library prints a message and get() is nullptr on all PEs.

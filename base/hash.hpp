@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FNV-1a, a hash of few bytes.
+// Hashes that protect against coincidence only, and are the same on all machines.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,18 @@
 
 namespace base {
 
+/// 2^64 / golden ratio, odd: the upper bits of a product with it depend on all bits of the other factor (Fibonacci
+/// hashing), and multiples of it are the states of SplitMix64.
+constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
+
+/// The mixing function of SplitMix64: each bit of the result depends on all bits of `word`.
+constexpr std::uint64_t mix(std::uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9U;
+  word = (word ^ (word >> 27)) * 0x94d049bb133111ebU;
+  return word ^ (word >> 31);
+}
+
+/// FNV-1a, of few bytes.
 class Fnv {
  public:
   // Reads also what sanitizers put between constants.
