@@ -4,18 +4,38 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 namespace base {
 
-/// The number that all of `text` is; nothing if it is not one, with blanks or a plus sign, or does not fit.
+/// The number at the beginning of `text`, which loses it; nothing, and `text` stays, if there is none, if blanks or a
+/// plus sign come first, or if it does not fit. `radix`: 10 unless given.
+template <typename T>
+std::optional<T> take_number(std::string_view& text, std::same_as<int> auto... radix) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, radix...);
+  if (error != std::errc{}) {
+    return std::nullopt;
+  }
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+/// True if `text` began with `character`, which it loses.
+inline bool take(std::string_view& text, char character) {
+  const bool found = text.starts_with(character);
+  text.remove_prefix(found ? 1 : 0);
+  return found;
+}
+
+/// The number that all of `text` is; nothing as above.
 template <typename T>
 std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  const auto value = take_number<T>(text);
+  return text.empty() ? value : std::nullopt;
 }
 
 /// The same, from `least` to `most`.
@@ -28,9 +48,8 @@ std::optional<T> number(std::string_view text, T least, T most) {
 /// The same in hexadecimal digits, without 0x.
 template <std::integral T>
 std::optional<T> hexadecimal_number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  const auto value = take_number<T>(text, 16);
+  return text.empty() ? value : std::nullopt;
 }
 
 /// In decimal digits, or in hexadecimal ones after 0x.

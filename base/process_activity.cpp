@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "base/fd.hpp"
+#include "base/number.hpp"
 #include "base/valgrind.hpp"
 
 namespace base {
@@ -78,13 +78,10 @@ void add_thread(pid_t process, pid_t thread, Threads& all) {
   all.run = all.run || (!state.empty() && state.front() == 'R' && thread != ::gettid());
   // Nanoseconds on a processor, nanoseconds that it waited for one, and others.
   const Beginning times(ProcPath("/proc/{}/task/{}/schedstat", process, thread));
-  const char* const end = times.view().data() + times.view().size();
-  std::uint64_t ran = 0;
-  std::uint64_t waited = 0;
-  const char* const behind = std::from_chars(times.view().data(), end, ran).ptr;
-  std::from_chars(std::min(behind + 1, end), end, waited);
-  all.ran += ran;
-  all.waited += waited;
+  std::string_view text = times.view();
+  all.ran += take_number<std::uint64_t>(text).value_or(0);
+  take(text, ' ');
+  all.waited += take_number<std::uint64_t>(text).value_or(0);
 }
 
 std::optional<Threads> threads_of(pid_t process) {
@@ -94,10 +91,8 @@ std::optional<Threads> threads_of(pid_t process) {
   }
   Threads all;
   while (const dirent* const entry = ::readdir(entries.get())) {
-    const std::string_view name(static_cast<const char*>(entry->d_name));
-    pid_t thread = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec == std::errc{}) {
-      add_thread(process, thread, all);
+    if (const auto thread = number<pid_t>(entry->d_name)) {
+      add_thread(process, *thread, all);
     }
   }
   return all;
@@ -108,9 +103,7 @@ std::uint64_t field_of(std::string_view behind, int number) {
   for (int field = 3; field < number && !behind.empty(); ++field) {
     behind.remove_prefix(std::min(behind.find(' '), behind.size() - 1) + 1);
   }
-  std::uint64_t value = 0;
-  std::from_chars(behind.data(), behind.data() + behind.size(), value);
-  return value;
+  return take_number<std::uint64_t>(behind).value_or(0);
 }
 
 /// A process whose parent has not asked for its end. The first thread alone may have ended: then there are others.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -102,15 +101,13 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 
 // 500ns, 1.5us, 20ms, 3s
 std::optional<Time> parse_duration(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
+  const auto number = base::take_number<double>(text);
+  const double scale = text == "ns" ? 1 : text == "us" ? 1e3 : text == "ms" ? 1e6 : text == "s" ? 1e9 : 0;
   constexpr double kLongest = 1e18;
-  if (error != std::errc() || scale == 0 || !(number >= 0) || number * scale > kLongest) {
+  if (!number || scale == 0 || !(*number >= 0) || *number * scale > kLongest) {
     return std::nullopt;
   }
-  return static_cast<Time>(std::llround(number * scale));
+  return static_cast<Time>(std::llround(*number * scale));
 }
 
 bool assign(TimedInjection& result, Key key, std::string_view text) {

@@ -6,13 +6,13 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <system_error>
 
+#include "base/number.hpp"
 #include "wire/endpoint.hpp"
 
 namespace tool {
@@ -24,9 +24,7 @@ struct FreeAddresses {
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
 bool is_port(const std::string& text) {
-  return !text.empty() && text.size() <= 5 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
-         std::stoul(text) <= 65535;
+  return text.size() <= 5 && base::number<std::uint16_t>(text).has_value();
 }
 
 std::string to_text(const Address& address) {

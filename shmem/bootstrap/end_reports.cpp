@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "base/memfd.hpp"
+#include "base/number.hpp"
 
 namespace shmem {
 namespace {
@@ -55,17 +55,11 @@ constinit std::atomic<bool> has_reported{false};
 
 /// The numbers of "FD:PLACE".
 bool read_place(int& fd, int& place) {
-  const char* text = std::getenv(kEndReportsVariable);
-  if (text == nullptr) {
-    return false;
-  }
-  const char* const end = text + std::strlen(text);
-  const auto first = std::from_chars(text, end, fd);
-  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ':') {
-    return false;
-  }
-  const auto second = std::from_chars(first.ptr + 1, end, place);
-  return second.ec == std::errc{} && second.ptr == end && fd >= 0 && place >= 0;
+  const char* variable = std::getenv(kEndReportsVariable);
+  std::string_view text = variable != nullptr ? variable : "";
+  fd = base::take_number<int>(text).value_or(-1);
+  place = base::take(text, ':') ? base::number<int>(text).value_or(-1) : -1;
+  return fd >= 0 && place >= 0;
 }
 
 /// A program that a PE has started has the PE's environment, and the PE has the place. False: the place is another's.

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <string_view>
+
+#include "base/number.hpp"
 
 namespace shmem::launcher {
 namespace {
@@ -101,9 +102,7 @@ std::string absolute(const std::string& name, const std::string& folder) {
 /// "INDEX:NAME=VALUE", without the zero at its end.
 NodeVariable parse_variable(const std::string& text) {
   const auto colon = std::min(text.find(':'), text.size() - 1);
-  NodeVariable variable{-1, text.substr(colon + 1)};
-  std::from_chars(text.data(), text.data() + colon, variable.program);
-  return variable;
+  return {base::number<int>(text.substr(0, colon)).value_or(-1), text.substr(colon + 1)};
 }
 
 }  // namespace
@@ -215,9 +214,8 @@ std::vector<MpirProcess> decode_pes(std::string_view bytes, const std::string& h
     const std::string_view entry = bytes.substr(0, bytes.find('\0'));
     bytes.remove_prefix(std::min(entry.size() + 1, bytes.size()));
     const auto colon = std::min(entry.find(':'), entry.size() - 1);
-    MpirProcess pe{host, std::string(entry.substr(colon + 1)), -1};
-    std::from_chars(entry.data(), entry.data() + colon, pe.pid);
-    pes.push_back(std::move(pe));
+    const auto pid = base::number<pid_t>(entry.substr(0, colon)).value_or(-1);
+    pes.push_back({host, std::string(entry.substr(colon + 1)), pid});
   }
   return pes;
 }

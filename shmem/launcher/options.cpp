@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <functional>
 #include <iterator>
@@ -15,6 +14,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/number.hpp"
 #include "base/option_help.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/other_launchers.hpp"
@@ -252,16 +252,10 @@ std::vector<std::string> rsh_of(const std::string& given) {
 }
 
 /// "FIRST/TOTAL"
-std::optional<NodePart> part_of(const std::string& text) {
-  NodePart part;
-  const char* end = text.data() + text.size();
-  const auto [slash, error] = std::from_chars(text.data(), end, part.first);
-  if (error != std::errc{} || slash == end || *slash != '/') {
-    return std::nullopt;
-  }
-  const auto [rest, wrong] = std::from_chars(slash + 1, end, part.total);
-  const bool good = wrong == std::errc{} && rest == end && part.first >= 0 && part.first < part.total;
-  return good ? std::optional(part) : std::nullopt;
+std::optional<NodePart> part_of(std::string_view text) {
+  const auto first = base::take_number<int>(text);
+  const auto total = base::take(text, '/') ? base::number<int>(text) : std::nullopt;
+  return first && total && *first >= 0 && *first < *total ? std::optional(NodePart{*first, *total}) : std::nullopt;
 }
 
 Options job_options(const Raw& raw) {

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
+#include "base/number.hpp"
 #include "base/size_text.hpp"
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/options.hpp"
@@ -20,26 +19,17 @@ namespace {
 using Ranges = std::vector<std::pair<int, int>>;
 
 /// "0,3-5"
-std::optional<Ranges> ranges_of(const std::string& text) {
+std::optional<Ranges> ranges_of(std::string_view text) {
   Ranges ranges;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    std::pair<int, int> range;
-    const char* end = part.data() + part.size();
-    auto [rest, error] = std::from_chars(part.data(), end, range.first);
-    range.second = range.first;
-    if (error == std::errc{} && rest != end && *rest == '-') {
-      std::tie(rest, error) = [&] {
-        const auto read = std::from_chars(rest + 1, end, range.second);
-        return std::pair(read.ptr, read.ec);
-      }();
-    }
-    if (error != std::errc{} || rest != end || range.first < 0 || range.second < range.first) {
+  do {
+    const auto first = base::take_number<int>(text);
+    const auto last = base::take(text, '-') ? base::take_number<int>(text) : first;
+    if (!first || !last || *first < 0 || *last < *first) {
       return std::nullopt;
     }
-    ranges.push_back(range);
-  }
-  return ranges.empty() ? std::nullopt : std::optional(ranges);
+    ranges.emplace_back(*first, *last);
+  } while (base::take(text, ',') && !text.empty());
+  return text.empty() ? std::optional(ranges) : std::nullopt;
 }
 
 Result<std::string> find_tool(const std::string& name) {

@@ -12,11 +12,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "base/number.hpp"
 #include "shmem/memory/own_mappings.hpp"
 
 // Linux 5.1; in linux/fcntl.h, which does not go together with fcntl.h.
@@ -152,12 +152,11 @@ base::UniqueFd among_open_files(const OwnMapping& mapping) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"),
                                                    [](DIR* open) { return ::closedir(open); });
   while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {  // NOLINT(concurrency-mt-unsafe)
-    const std::string_view name = entry->d_name;
-    int fd = -1;
-    if (std::from_chars(name.data(), name.data() + name.size(), fd).ec != std::errc{} || !is_file_of(fd, mapping)) {
+    const auto fd = base::number<int>(entry->d_name);
+    if (!fd || !is_file_of(*fd, mapping)) {
       continue;
     }
-    base::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    base::UniqueFd own(::fcntl(*fd, F_DUPFD_CLOEXEC, 0));
     if (serves(own, mapping)) {
       return own;
     }

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
+
+#include "base/number.hpp"
 
 namespace shmem::profile {
 namespace {
@@ -49,8 +50,7 @@ std::unique_ptr<CallTrace> CallTrace::open(const std::string& path, int first, i
     const std::string name = node == 0 ? path : fmt::format("{}.{}", path, node);
     const std::string job = job_of(name);
     if (job.starts_with(begin)) {
-      std::uint64_t zero = 0;
-      std::from_chars(job.data() + begin.size(), job.data() + job.size(), zero);
+      const auto zero = base::number<std::uint64_t>(job.substr(begin.size())).value_or(0);
       auto file = TraceFile::open(name, job);
       return file ? std::unique_ptr<CallTrace>(new CallTrace(*std::move(file), pe, zero)) : nullptr;
     }

@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "shmem.h"
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/profile/call_trace.hpp"
@@ -28,11 +27,7 @@ struct Own {
 
 int number_in(const char* variable) {
   const char* text = std::getenv(variable);
-  int number = -1;
-  if (text != nullptr) {
-    std::from_chars(text, text + std::strlen(text), number);
-  }
-  return number;
+  return text != nullptr ? base::number<int>(text).value_or(-1) : -1;
 }
 
 std::optional<Own> attach() {
