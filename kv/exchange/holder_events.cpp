@@ -32,18 +32,16 @@ Result<HolderEvents> HolderEvents::create() {
 void HolderEvents::add(std::uint32_t kind, const Key& key, std::uint64_t layout, std::uint64_t bytes) {
   const std::uint64_t number = ring().last.load(std::memory_order_relaxed) + 1;
   EventSlot& slot = ring().slots[number % kEvents];
-  slot.version.store(2 * number - 1, std::memory_order_relaxed);
-  // Release: a reader that sees one of these words also sees, in its second look, that the version has changed.
-  constexpr auto kOrder = std::memory_order_release;
-  slot.kind_and_key_bytes.store(std::uint64_t{kind} << 32 | key.bytes(), kOrder);
-  slot.layout.store(layout, kOrder);
-  slot.bytes.store(bytes, kOrder);
-  for (std::size_t i = 0; i < key.used_words(); ++i) {
-    slot.key[i].store(key.word(i), kOrder);
-  }
-  // Release: pairs with read_one(), which then sees all of the event; and with last().
-  slot.version.store(2 * number, std::memory_order_release);
-  ring().last.store(number, std::memory_order_release);
+  constexpr auto kOrder = std::memory_order_release;  // as Version asks for
+  slot.version.write(2 * number, [&] {
+    slot.kind_and_key_bytes.store(std::uint64_t{kind} << 32 | key.bytes(), kOrder);
+    slot.layout.store(layout, kOrder);
+    slot.bytes.store(bytes, kOrder);
+    for (std::size_t i = 0; i < key.used_words(); ++i) {
+      slot.key[i].store(key.word(i), kOrder);
+    }
+  });
+  ring().last.store(number, std::memory_order_release);  // pairs with last()
 }
 
 Result<HolderEventReader> HolderEventReader::open(int file) {
@@ -64,22 +62,19 @@ Result<HolderEventReader> HolderEventReader::open(int file) {
 
 bool HolderEventReader::read_one(std::uint64_t number, shmemx_exchange_event_t& event) const {
   const EventSlot& slot = ring().slots[number % kEvents];
-  // Acquire: pairs with add().
-  if (slot.version.load(std::memory_order_acquire) != 2 * number) {
-    return false;
-  }
-  constexpr auto kOrder = std::memory_order_acquire;  // the second look is not earlier
-  const std::uint64_t kind_and_key_bytes = slot.kind_and_key_bytes.load(kOrder);
-  std::array<std::uint64_t, kKeyWords> words{};
-  std::transform(slot.key.begin(), slot.key.end(), words.begin(), [](const auto& word) { return word.load(kOrder); });
-  event = {};
-  event.number = number;
-  event.layout = slot.layout.load(kOrder);
-  event.bytes = slot.bytes.load(kOrder);
-  event.kind = static_cast<std::uint32_t>(kind_and_key_bytes >> 32);
-  event.key.bytes = std::min(static_cast<std::uint32_t>(kind_and_key_bytes), std::uint32_t{kMostKeyBytes});
-  std::memcpy(event.key.data, words.data(), event.key.bytes);
-  return slot.version.load(std::memory_order_relaxed) == 2 * number;
+  static constexpr auto kOrder = std::memory_order_acquire;  // as Version asks for
+  return slot.version.read(2 * number, [&] {
+    const std::uint64_t kind_and_key_bytes = slot.kind_and_key_bytes.load(kOrder);
+    std::array<std::uint64_t, kKeyWords> words{};
+    std::transform(slot.key.begin(), slot.key.end(), words.begin(), [](const auto& word) { return word.load(kOrder); });
+    event = {};
+    event.number = number;
+    event.layout = slot.layout.load(kOrder);
+    event.bytes = slot.bytes.load(kOrder);
+    event.kind = static_cast<std::uint32_t>(kind_and_key_bytes >> 32);
+    event.key.bytes = std::min(static_cast<std::uint32_t>(kind_and_key_bytes), std::uint32_t{kMostKeyBytes});
+    std::memcpy(event.key.data, words.data(), event.key.bytes);
+  });
 }
 
 bool HolderEventReader::read(std::uint64_t& after, std::span<shmemx_exchange_event_t> events,

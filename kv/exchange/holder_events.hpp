@@ -11,6 +11,7 @@
 
 #include "base/fd.hpp"
 #include "base/mapping.hpp"
+#include "base/versioned.hpp"
 #include "kv/exchange/key.hpp"
 #include "shmem/result.hpp"
 #include "shmemx_exchange.h"
@@ -19,9 +20,9 @@ namespace shmem::exchange {
 
 constexpr std::size_t kEvents = std::size_t{1} << 16;
 
-/// `version` is 2n while it has event n, and odd while that is written. Numbers begin with 1.
+/// `version` is 2n while it has event n. Numbers begin with 1.
 struct alignas(64) EventSlot {
-  std::atomic<std::uint64_t> version;
+  base::Version version;
   std::atomic<std::uint64_t> kind_and_key_bytes;  // upper and lower half
   std::atomic<std::uint64_t> layout;
   std::atomic<std::uint64_t> bytes;

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/versioned.hpp"
 #include "shmem/layout/metadata.hpp"
-#include "shmem/memory/versioned.hpp"
 
 namespace shmem {
 
@@ -60,11 +60,11 @@ struct CoreLaunch {
 
 /// Written by the PE's host thread, read by its cores.
 struct CoreState {
-  Versioned<CoreJob> job;
-  Versioned<CoreGlobals> globals;
-  std::array<Versioned<CoreTeam>, kMaxTeams> team;
-  Versioned<CoreLaunch> launch;
-  Versioned<CoreRegistered> registered;
+  base::Versioned<CoreJob> job;
+  base::Versioned<CoreGlobals> globals;
+  std::array<base::Versioned<CoreTeam>, kMaxTeams> team;
+  base::Versioned<CoreLaunch> launch;
+  base::Versioned<CoreRegistered> registered;
   CoreRegisteredPlaces registered_places;
 
   /// The live team in this slot; size 0 if there is none. -1 becomes a slot that does not exist.

@@ -16,28 +16,23 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 std::optional<RegisteredMemory::Found> RegisteredMemory::search(const void* mine) const {
   const auto address = reinterpret_cast<std::uintptr_t>(mine);
-  for (;;) {
-    const std::uint64_t before = version_.load(std::memory_order_acquire);
-    // Acquire: the second look at the version must not come before these, and they pair with write_lines().
+  // Acquire: as Version asks for. They pair with write_lines().
+  return version_.read([&]() -> std::optional<Found> {
     std::size_t low = 0;  // lines before this one begin at the address or before it
     for (std::size_t high = count_.load(std::memory_order_acquire); low < high;) {
       const std::size_t middle = low + (high - low) / 2;
       const bool is_after = table_->lines[middle].begin.load(std::memory_order_acquire) > address;
       (is_after ? high : low) = is_after ? middle : middle + 1;
     }
-    std::optional<Found> found;
-    if (low > 0) {
-      const Line& line = table_->lines[low - 1];
-      const std::size_t offset = address - line.begin.load(std::memory_order_acquire);
-      const std::size_t size = line.size.load(std::memory_order_acquire);
-      if (offset < size) {
-        found = Found{line.slot.load(std::memory_order_acquire), offset, size - offset};
-      }
+    if (low == 0) {
+      return std::nullopt;
     }
-    if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) {
-      return found;
-    }
-  }
+    const Line& line = table_->lines[low - 1];
+    const std::size_t offset = address - line.begin.load(std::memory_order_acquire);
+    const std::size_t size = line.size.load(std::memory_order_acquire);
+    return offset < size ? std::optional(Found{line.slot.load(std::memory_order_acquire), offset, size - offset})
+                         : std::nullopt;
+  });
 }
 
 MemoryRange RegisteredMemory::place_in(const Found& found, int pe) const {
@@ -83,17 +78,17 @@ void RegisteredMemory::write_lines() {
   std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
     return std::less<>()(table_->slots[a]->mine.data(), table_->slots[b]->mine.data());
   });
-  const std::uint64_t version = version_.load(std::memory_order_relaxed);  // one thread at a time writes it
-  version_.store(version + 1, std::memory_order_relaxed);
-  // Release: a reader of a new value finds the odd version in its second look, and the slot that it names.
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Registration& registration = *table_->slots[order[i]];
-    table_->lines[i].begin.store(reinterpret_cast<std::uintptr_t>(registration.mine.data()), std::memory_order_release);
-    table_->lines[i].size.store(registration.mine.size(), std::memory_order_release);
-    table_->lines[i].slot.store(order[i], std::memory_order_release);
-  }
-  count_.store(order.size(), std::memory_order_release);
-  version_.store(version + 2, std::memory_order_release);  // pairs with the first look
+  // Release: as Version asks for, and a reader of a new value finds the slot that it names.
+  constexpr auto kOrder = std::memory_order_release;
+  version_.write([&] {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Registration& registration = *table_->slots[order[i]];
+      table_->lines[i].begin.store(reinterpret_cast<std::uintptr_t>(registration.mine.data()), kOrder);
+      table_->lines[i].size.store(registration.mine.size(), kOrder);
+      table_->lines[i].slot.store(order[i], kOrder);
+    }
+    count_.store(order.size(), kOrder);
+  });
 }
 
 }  // namespace shmem

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mapping.hpp"
+#include "base/versioned.hpp"
 #include "shmem/memory/memory_range.hpp"
 #include "shmem/memory/process_memory.hpp"
 
@@ -89,7 +90,7 @@ class RegisteredMemory {
   void remove(std::size_t slot);
 
  private:
-  /// By address, for find(). Changed as a whole: version_ is odd meanwhile.
+  /// By address, for find(). Changed as a whole.
   struct Line {
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::size_t> size{0};
@@ -104,7 +105,7 @@ class RegisteredMemory {
   void write_lines();
 
   std::atomic<std::size_t> count_{0};
-  std::atomic<std::uint64_t> version_{0};
+  base::Version version_{};       // of count_ and the lines
   std::unique_ptr<Table> table_;  // made for the first memory: most jobs register none
 };
 

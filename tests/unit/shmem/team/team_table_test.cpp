@@ -355,37 +355,4 @@ TEST(TeamTable, HasRoomForMoreThan2048TeamsAtOnce) {
   });
 }
 
-TEST(Versioned, ReadersNeverSeeAHalfWrittenValue) {
-  struct Pair {
-    std::uint64_t a, b, c;
-  };
-  static shmem::Versioned<Pair> shared;
-  EXPECT_EQ(shared.version(), 0U);
-  EXPECT_EQ(shared.read().c, 0U);
-  constexpr int kReads = 50000;
-  std::atomic<int> reading{2};
-  std::atomic<int> torn{0};
-  std::vector<std::thread> readers;
-  readers.reserve(2);
-  for (int i = 0; i < 2; ++i) {
-    readers.emplace_back([&] {
-      for (int reads = 0; reads < kReads; ++reads) {
-        const Pair seen = shared.read();
-        torn += seen.a == seen.b && seen.b * 2 == seen.c ? 0 : 1;
-      }
-      --reading;
-    });
-  }
-  std::uint64_t writes = 0;
-  while (reading > 0) {
-    ++writes;
-    shared.write({writes, writes, writes * 2});
-  }
-  for (auto& reader : readers) {
-    reader.join();
-  }
-  EXPECT_EQ(torn, 0);
-  EXPECT_EQ(shared.version(), 2 * writes);
-}
-
 }  // namespace
