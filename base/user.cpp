@@ -27,12 +27,23 @@ bool knows_all_users() {
 
 }  // namespace
 
+std::optional<ucred> peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? std::optional(peer) : std::nullopt;
+}
+
 bool is_user_unknown() {
   return ::geteuid() == unknown_user() && !knows_all_users();
 }
 
 bool is_this_user(uid_t other) {
   return other == ::geteuid() && !is_user_unknown();
+}
+
+bool is_peer_this_user(int socket) {
+  const auto peer = peer_of(socket);
+  return peer && is_this_user(peer->uid);
 }
 
 }  // namespace base

@@ -54,10 +54,8 @@ bool bind_to(int listener, const std::string& key) {
 }
 
 bool may_look(int client) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == 0 || base::is_this_user(peer.uid));
+  const auto peer = base::peer_of(client);
+  return peer && (peer->uid == 0 || base::is_this_user(peer->uid));
 }
 
 /// Without a wait: a client that does not read gets nothing more.

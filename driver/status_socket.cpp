@@ -75,15 +75,14 @@ std::vector<Opener> openers_of(const std::string& key) {
 
 /// Abstract names have no permissions: any user could have taken it.
 Result<ucred> check_opener(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+  const auto peer = base::peer_of(socket);
+  if (!peer) {
     return fail_errno(errno, "SO_PEERCRED");
   }
-  if (::geteuid() != 0 && !base::is_this_user(peer.uid)) {
+  if (::geteuid() != 0 && !base::is_this_user(peer->uid)) {
     return fail(std::errc::permission_denied, "it is of another user");
   }
-  return peer;
+  return *peer;
 }
 
 Result<UniqueFd> receive_descriptor(int socket) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/user.hpp"
 #include "driver/wait.hpp"
 
 namespace gba {
@@ -87,9 +88,8 @@ Loss loss_of(std::errc failure) {
 
 /// The process that made the listening socket; 0 if that cannot be known.
 pid_t listener_of(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+  const auto peer = base::peer_of(socket);
+  return peer ? peer->pid : 0;
 }
 
 /// Whether the kernel says who has sent what is received. The creator of the listening socket (SO_PEERCRED) may be a

@@ -147,11 +147,9 @@ Listener::Accepted Listener::accept() const {
     result.error = errno;
     return result;
   }
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  const bool known = ::getsockopt(result.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-  result.uid = peer.uid;
-  result.refused = !known || (!shared_ && peer.uid != 0 && !base::is_this_user(peer.uid));
+  const auto peer = base::peer_of(result.socket.get());
+  result.uid = peer ? peer->uid : 0;
+  result.refused = !peer || (!shared_ && peer->uid != 0 && !base::is_this_user(peer->uid));
   return result;
 }
 

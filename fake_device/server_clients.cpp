@@ -11,6 +11,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/user.hpp"
 #include "fake_device/server.hpp"
 
 namespace fake_device {
@@ -89,16 +90,15 @@ void Server::add_session(Entrance& entrance, base::UniqueFd socket) {
 }
 
 std::shared_ptr<FdAccount> Server::account_of(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+  const auto peer = base::peer_of(socket);
+  if (!peer) {
     return std::make_shared<FdAccount>();
   }
-  auto user = users_[peer.uid].lock();
+  auto user = users_[peer->uid].lock();
   if (!user) {
     std::erase_if(users_, [](const auto& entry) { return entry.second.expired(); });
     user = std::make_shared<FdUser>();
-    users_[peer.uid] = user;
+    users_[peer->uid] = user;
   }
   return std::make_shared<FdAccount>(std::move(user));
 }

@@ -9,6 +9,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/user.hpp"
 #include "fake_device/commands.hpp"
 #include "fake_device/message.hpp"
 
@@ -21,13 +22,9 @@ constexpr std::size_t kMaxOpenFds = 2 * GBA_SWITCH_MSIX_VECTORS + 128;
 constexpr Time kCloserPause = kSecond / 500;
 constexpr unsigned kMostLoggedRefusals = 8;
 
-std::string peer_of(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return "an unknown process";
-  }
-  return fmt::format("process {} of user {}", peer.pid, peer.uid);
+std::string peer_text(int socket) {
+  const auto peer = base::peer_of(socket);
+  return peer ? fmt::format("process {} of user {}", peer->pid, peer->uid) : "an unknown process";
 }
 
 }  // namespace
@@ -229,7 +226,7 @@ Reply Session::open_port(const ClientLimits& limits) {
   }
   limits_ = limits;
   function_ = *std::move(function);
-  log(LogLevel::kInfo, fmt::format("opened by {}", peer_of(socket_.get())));
+  log(LogLevel::kInfo, fmt::format("opened by {}", peer_text(socket_.get())));
   return {.error = 0, .payload = version_reply(limits), .fds = {}};
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fd_message.hpp"
+#include "base/user.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -45,11 +46,12 @@ Result<Channel> Channel::connect(const MeetingPlace& place, std::uint32_t seat) 
 }
 
 pid_t Channel::peer() const {
-  return process_at(fd());
+  const auto peer = base::peer_of(fd());
+  return peer ? peer->pid : 0;
 }
 
 bool Channel::is_our_user() const {
-  return is_our_user_at(fd());
+  return base::is_peer_this_user(fd());
 }
 
 std::errc Channel::send(const ChannelMessage& message, std::span<const int> files) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/size_text.hpp"
+#include "base/user.hpp"
 #include "kv/exchange/metrics_page.hpp"
 #include "shmem/memory/memory_limit.hpp"
 
@@ -180,7 +181,7 @@ void Holder::accept() {
       break;
     }
     HolderSocket connection(std::move(socket));
-    if (!is_our_user_at(connection.fd()) || !make_room()) {
+    if (!base::is_peer_this_user(connection.fd()) || !make_room()) {
       connection.shut();
       disposal_.take(std::move(connection));
       continue;

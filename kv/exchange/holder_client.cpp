@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/user.hpp"
 #include "kv/exchange/memory.hpp"
 
 namespace shmem::exchange {
@@ -117,8 +118,9 @@ Result<void> HolderClient::attach() {
   HolderBuffer answer;
   HolderAttach request{.head = holder_head(HolderKind::kAttach, ++last_request_)};
   set_text(request.tenant, tenant_);
-  auto attached = is_our_user_at(socket.fd()) ? Result<void>()
-                                              : problem(std::errc::permission_denied, "it is another user's process");
+  auto attached = base::is_peer_this_user(socket.fd())
+                      ? Result<void>()
+                      : problem(std::errc::permission_denied, "it is another user's process");
   if (attached && socket.send(&request, sizeof request) != std::errc{}) {
     attached = problem(std::errc::owner_dead, "it has ended");
   }

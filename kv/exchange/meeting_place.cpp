@@ -68,15 +68,6 @@ base::UniqueFd new_socket() {
   return base::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-ucred credentials_of(int socket) {
-  ucred peer{.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
-  socklen_t size = sizeof(peer);
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    peer.uid = static_cast<uid_t>(-1);
-  }
-  return peer;
-}
-
 /// Nothing in it: another process has the lock. The kernel ends it with the process.
 Result<base::UniqueFd> lock(const std::string& path) {
   for (;;) {
@@ -140,14 +131,6 @@ Result<void> check_place(const MeetingPlace& place) {
   }
   auto own = base::check_own_folder(place.folder, "exchanges");
   return own ? check_local(place.folder) : own;
-}
-
-pid_t process_at(int socket) {
-  return credentials_of(socket).pid;
-}
-
-bool is_our_user_at(int socket) {
-  return base::is_this_user(credentials_of(socket).uid);
 }
 
 Result<base::UniqueFd> connect_in(const MeetingPlace& place, const std::string& end) {

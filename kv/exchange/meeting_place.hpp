@@ -3,8 +3,6 @@
 // them with their process, or in a folder.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,10 +38,6 @@ const char* network_file_system(std::uint64_t type);
 
 /// An Error if members cannot meet there: a folder that is not this user's alone, or is on a network file system.
 Result<void> check_place(const MeetingPlace& place);
-
-/// What is known of the process at the other end of a connected socket. 0: it is unknown.
-pid_t process_at(int socket);
-bool is_our_user_at(int socket);
 
 /// Connects to the process that has the socket `end`, which may be another user's. The socket does not block. Errors:
 /// ECONNREFUSED there is no such process; EAGAIN too many connections to it are pending.

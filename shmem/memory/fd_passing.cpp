@@ -33,13 +33,6 @@ constexpr milliseconds kHelloLimit{5000};
 constexpr milliseconds kNewsLimit{1000};
 constexpr milliseconds kNewsSlice{1};
 
-/// True if the process at the other end runs as our user. The name cannot be guessed, but /proc/net/unix lists it.
-bool is_our_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && base::is_this_user(peer.uid);
-}
-
 void limit_waits(int socket, milliseconds limit) {
   limit = std::max(limit, milliseconds{1});  // 0 would be no limit
   const timeval time{.tv_sec = limit.count() / 1000, .tv_usec = (limit.count() % 1000) * 1000};
@@ -102,7 +95,8 @@ Result<std::vector<base::UniqueFd>> receive_fds(int socket) {
 
 /// The PE at the other end, or -1 if it must not get the descriptors.
 int answer(int client, std::span<const int> fds, const std::vector<bool>& served) {
-  if (!is_our_user(client)) {
+  // The name cannot be guessed, but /proc/net/unix lists it.
+  if (!base::is_peer_this_user(client)) {
     return -1;
   }
   limit_waits(client, kHelloLimit);
@@ -232,7 +226,7 @@ Result<std::vector<base::UniqueFd>> FdClient::try_fetch(const base::RandomName& 
     return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "cannot reach PE 0: connect");
   }
   limit_waits(socket_.get(), limit);
-  if (!is_our_user(socket_.get())) {
+  if (!base::is_peer_this_user(socket_.get())) {
     return fail(std::errc::permission_denied, "the socket of PE 0 belongs to another user");
   }
   const std::int32_t self = pe;
