@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor that closes itself.
+// A file descriptor that closes itself, and calls on descriptors.
 #pragma once
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace base {
@@ -35,5 +36,15 @@ class UniqueFd {
  private:
   int fd_;
 };
+
+/// What the system call `call()` returns once no signal interrupts it.
+template <typename Call>
+auto retry(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) {
+    result = call();
+  }
+  return result;
+}
 
 }  // namespace base

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that come with messages of Unix sockets (SCM_RIGHTS).
+// Descriptors and credentials that come with messages of Unix sockets (SCM_RIGHTS, SCM_CREDENTIALS).
 #pragma once
 
 #include <sys/socket.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "base/fd.hpp"
@@ -38,5 +40,48 @@ void take_fds(msghdr& message, Take take) {
     }
   }
 }
+
+/// Who has sent the message, if the socket asks for that (SO_PASSCRED) and the message had room for it.
+inline std::optional<ucred> sender_of(msghdr& message) {
+  std::optional<ucred> sender;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS &&
+        part->cmsg_len >= CMSG_LEN(sizeof(ucred))) {
+      std::memcpy(&sender.emplace(), CMSG_DATA(part), sizeof(ucred));
+    }
+  }
+  return sender;
+}
+
+/// Bytes for sendmsg() and recvmsg(), with room for `Most` descriptors, one more if that is odd, and `Others` bytes.
+template <std::size_t Most, std::size_t Others = 0>
+struct FdMessage {
+  iovec data{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(Most * sizeof(int)) + Others> control{};
+  msghdr header{};
+
+  /// To send them, or what they are received into. They outlive this.
+  FdMessage(const void* bytes, std::size_t size) : data{const_cast<void*>(bytes), size} {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+  }
+  FdMessage(const FdMessage&) = delete;
+  FdMessage& operator=(const FdMessage&) = delete;
+  ~FdMessage() = default;
+
+  /// No SIGPIPE.
+  ssize_t send(int socket, std::span<const int> fds = {}, int flags = MSG_DONTWAIT) {
+    if (!fds.empty()) {
+      attach_fds(header, control, fds);
+    }
+    return retry([&] { return ::sendmsg(socket, &header, flags | MSG_NOSIGNAL); });
+  }
+  /// Descriptors are closed on exec. Without `takes_fds` they end with the message.
+  ssize_t receive(int socket, int flags = MSG_DONTWAIT, bool takes_fds = true) {
+    header.msg_control = takes_fds ? control.data() : nullptr;
+    header.msg_controllen = takes_fds ? control.size() : 0;
+    return retry([&] { return ::recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC); });
+  }
+};
 
 }  // namespace base

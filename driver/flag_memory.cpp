@@ -35,10 +35,7 @@ void prefer_node(std::span<std::byte> memory, int node) {
 /// Allocates all of the file. Pages that the kernel cannot give (the limit of a hugetlb control group is checked only
 /// when a page is allocated) are an error here; touching them would raise SIGBUS.
 Result<void> allocate(int file, std::size_t size) {
-  int result = 0;
-  do {
-    result = ::fallocate(file, 0, 0, static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
+  const int result = base::retry([&] { return ::fallocate(file, 0, 0, static_cast<off_t>(size)); });
   if (result != 0) {
     return fail_errno(errno, fmt::format("gba: cannot allocate {} bytes for release flags", size));
   }

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -97,9 +96,6 @@ Error no_answer() {
 
 /// After a transfer that moved nothing: success if it is worth another try.
 Result<void> after_failed_transfer(int error, int socket, short events, Deadline deadline) {
-  if (error == EINTR) {
-    return {};
-  }
   if (error == EAGAIN) {
     if (wait_ready(socket, events, deadline)) {
       return {};
@@ -110,17 +106,6 @@ Result<void> after_failed_transfer(int error, int socket, short events, Deadline
     return fail(std::errc::not_connected, "connection closed");
   }
   return fail(std::errc{error}, errno_text(error));
-}
-
-/// The process that sent it; 0 if the kernel does not say, or this process cannot see it.
-pid_t sender_of(msghdr& message) {
-  ucred sender{};
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
-      std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
-    }
-  }
-  return sender.pid;
 }
 
 }  // namespace
@@ -150,16 +135,8 @@ bool await_input(int socket, Deadline deadline) {
 }
 
 Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> fds, Deadline deadline) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
   while (!bytes.empty()) {
-    iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (!fds.empty()) {
-      base::attach_fds(message, control, fds);
-    }
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = base::FdMessage<kMaxMessageFds>(bytes.data(), bytes.size()).send(socket, fds);
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
       fds = {};
@@ -172,16 +149,9 @@ Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<
 
 Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds, Deadline deadline,
                            pid_t* sender) {
-  constexpr std::size_t kControl = CMSG_SPACE(sizeof(int) * kMaxMessageFds) + CMSG_SPACE(sizeof(ucred));
-  alignas(cmsghdr) std::array<char, kControl> control{};
   while (!bytes.empty()) {
-    iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    base::FdMessage<kMaxMessageFds, CMSG_SPACE(sizeof(ucred))> message(bytes.data(), bytes.size());
+    const ssize_t got = message.receive(socket);
     if (got == 0) {
       return fail(std::errc::not_connected, "connection closed");
     }
@@ -191,11 +161,11 @@ Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<b
       }
       continue;
     }
-    base::take_fds(message, [&](base::UniqueFd fd) { fds.push_back(std::move(fd)); });
+    base::take_fds(message.header, [&](base::UniqueFd fd) { fds.push_back(std::move(fd)); });
     if (sender != nullptr) {
-      *sender = sender_of(message);
+      *sender = base::sender_of(message.header).value_or(ucred{}).pid;
     }
-    if ((message.msg_flags & MSG_CTRUNC) != 0 || fds.size() > kMaxMessageFds) {
+    if ((message.header.msg_flags & MSG_CTRUNC) != 0 || fds.size() > kMaxMessageFds) {
       return fail(std::errc::protocol_error, "more file descriptors than fit (is the limit of open files reached?)");
     }
     bytes = bytes.subspan(static_cast<std::size_t>(got));

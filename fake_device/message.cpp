@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -62,60 +61,31 @@ std::optional<VfioUserMessage> MessageReader::take() {
   return std::exchange(message_, VfioUserMessage{});
 }
 
-namespace {
-
-// For as many as the kernel passes at once: what does not fit the kernel closes on this thread.
-struct alignas(cmsghdr) ControlBuffer {
-  std::array<char, CMSG_SPACE(Closer::kMostAtOnce * sizeof(int))> bytes;
-};
-
-}  // namespace
+// With room for as many descriptors as the kernel passes at once: what does not fit the kernel closes on this thread.
+using SocketMessage = base::FdMessage<Closer::kMostAtOnce>;
 
 ssize_t send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
-  iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-  ControlBuffer control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    base::attach_fds(header, control.bytes, fds);
-  }
-  ssize_t sent = -1;
-  do {
-    sent = ::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
+  return SocketMessage(bytes.data(), bytes.size()).send(socket, fds);
 }
 
 // Without a buffer for them the kernel says only that there are some.
 bool brings_fds(int socket) {
   char byte = 0;
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  return ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_PEEK) >= 0 && (header.msg_flags & MSG_CTRUNC) != 0;
+  base::FdMessage<0> message(&byte, 1);
+  return message.receive(socket, MSG_DONTWAIT | MSG_PEEK, false) >= 0 && (message.header.msg_flags & MSG_CTRUNC) != 0;
 }
 
 Received receive_some(int socket, std::span<std::byte> room, Closer& closer,
                       const std::shared_ptr<FdAccount>& account) {
-  iovec part{.iov_base = room.data(), .iov_len = room.size()};
-  ControlBuffer control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control.bytes.data();
-  header.msg_controllen = control.bytes.size();
+  SocketMessage message(room.data(), room.size());
   Received result;
-  do {
-    result.count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (result.count < 0 && errno == EINTR);
+  result.count = message.receive(socket);
   if (result.count < 0) {
     result.error = errno;
     return result;
   }
-  base::take_fds(header, [&](base::UniqueFd fd) { result.fds.emplace_back(closer, account, std::move(fd)); });
-  result.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
+  base::take_fds(message.header, [&](base::UniqueFd fd) { result.fds.emplace_back(closer, account, std::move(fd)); });
+  result.fds_lost = (message.header.msg_flags & MSG_CTRUNC) != 0;
   return result;
 }
 

@@ -23,10 +23,8 @@ bool Connection::send(const FrameBytes& frame) {
 bool Connection::write() {
   while (!out_.empty()) {
     const auto rest = std::span(*out_.front()).subspan(sent_);
-    const ssize_t sent = ::send(fd(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t sent =
+        base::retry([&] { return ::send(fd(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT); });
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       return true;
     }
@@ -48,10 +46,7 @@ bool Connection::write() {
 
 base::Result<void> Connection::read(bool keeps) {
   std::array<std::byte, 64 << 10> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-  ssize_t got = -1;
-  do {
-    got = ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = base::retry([&] { return ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT); });
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return {};
   }

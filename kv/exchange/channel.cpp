@@ -12,33 +12,8 @@
 #include "base/user.hpp"
 
 namespace shmem::exchange {
-namespace {
 
-/// The parts of a message for the kernel.
-struct Envelope {
-  iovec data{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostMessageFds * sizeof(int))> control{};
-  msghdr header{};
-
-  explicit Envelope(ChannelMessage& message) {
-    data = {.iov_base = &message, .iov_len = sizeof message};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-  }
-  Envelope(const Envelope&) = delete;
-  Envelope& operator=(const Envelope&) = delete;
-  ~Envelope() = default;
-};
-
-ssize_t receive_bytes(int socket, msghdr& header, int flags) {
-  ssize_t got = -1;
-  do {
-    got = ::recvmsg(socket, &header, flags | MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  return got;
-}
-
-}  // namespace
+using Envelope = base::FdMessage<kMostMessageFds>;
 
 Result<Channel> Channel::connect(const MeetingPlace& place, std::uint32_t seat) {
   auto socket = connect_in(place, std::to_string(seat));
@@ -55,16 +30,7 @@ bool Channel::is_our_user() const {
 }
 
 std::errc Channel::send(const ChannelMessage& message, std::span<const int> files) {
-  ChannelMessage copy = message;
-  Envelope envelope(copy);
-  if (!files.empty()) {
-    base::attach_fds(envelope.header, envelope.control, files);
-  }
-  ssize_t sent = -1;
-  do {
-    sent = ::sendmsg(fd(), &envelope.header, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
-  return sent < 0 ? static_cast<std::errc>(errno) : std::errc{};
+  return Envelope(&message, sizeof message).send(fd(), files) < 0 ? static_cast<std::errc>(errno) : std::errc{};
 }
 
 void Channel::shut() {
@@ -74,13 +40,9 @@ void Channel::shut() {
 std::errc Channel::receive(std::optional<Received>& received, std::size_t most_files) {
   received.reset();
   Received came;
-  Envelope envelope(came.message);
-  if (most_files > 0) {
-    envelope.header.msg_control = envelope.control.data();
-    envelope.header.msg_controllen = envelope.control.size();
-  }
+  Envelope envelope(&came.message, sizeof came.message);
   // The message stays, with its files: what the kernel cannot hand over it would otherwise close here.
-  const ssize_t got = receive_bytes(fd(), envelope.header, MSG_PEEK | MSG_CMSG_CLOEXEC);
+  const ssize_t got = envelope.receive(fd(), MSG_DONTWAIT | MSG_PEEK, most_files > 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return {};
   }
@@ -95,9 +57,7 @@ std::errc Channel::receive(std::optional<Received>& received, std::size_t most_f
     return files < most_files ? std::errc::too_many_files_open : std::errc::protocol_error;
   }
   // Its files have descriptors here, so that this closes none of them.
-  envelope.header.msg_control = nullptr;
-  envelope.header.msg_controllen = 0;
-  if (receive_bytes(fd(), envelope.header, 0) != got) {
+  if (envelope.receive(fd(), MSG_DONTWAIT, false) != got) {
     return std::errc::connection_reset;
   }
   // Before the size, which may be another one in another version.

@@ -118,11 +118,9 @@ Result<PeerMemory> PeerMemory::open(base::UniqueFd&& file, const FileRange& rang
 
 std::errc PeerMemory::read(std::uint64_t offset, std::byte* to, std::uint64_t bytes) const {
   while (bytes > 0) {
-    const ssize_t got =
-        ::pread(file_.get(), to, std::min(bytes, kMostAtOnce), static_cast<off_t>(range_.offset + offset));
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t got = base::retry([&] {
+      return ::pread(file_.get(), to, std::min(bytes, kMostAtOnce), static_cast<off_t>(range_.offset + offset));
+    });
     if (got <= 0) {
       return std::errc::io_error;  // the file has shrunk
     }

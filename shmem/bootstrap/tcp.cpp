@@ -268,10 +268,7 @@ void TcpBootstrap::listen() {
   bool verified = false;
   std::vector<std::byte> buffer(16 << 10);  // small: every PE has one
   for (;;) {
-    const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t got = base::retry([&] { return ::recv(socket_.get(), buffer.data(), buffer.size(), 0); });
     if (got == 0) {
       return lose_server(std::errc::connection_reset, "it closed the connection (has it died?)");
     }

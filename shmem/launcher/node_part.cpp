@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <string_view>
 
 #include "base/number.hpp"
@@ -180,10 +179,7 @@ Result<std::vector<NodeVariable>> read_variables(int fd) {
   for (;;) {
     // By the byte: what follows the end is for others to read, and a start is not a matter of microseconds.
     char byte = 0;
-    const ssize_t got = ::read(fd, &byte, 1);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t got = base::retry([&] { return ::read(fd, &byte, 1); });
     if (got <= 0) {
       return fail(std::errc::connection_aborted, "the oshrun that started this node's part of the job is gone");
     }
@@ -222,11 +218,11 @@ std::vector<MpirProcess> decode_pes(std::string_view bytes, const std::string& h
 
 void write_to_starter(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) {
+    const ssize_t written = base::retry([&] { return ::write(STDOUT_FILENO, bytes.data(), bytes.size()); });
+    if (written < 0) {
       return;  // the reader has closed the pipe
     }
-    bytes.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 

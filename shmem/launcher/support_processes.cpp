@@ -43,8 +43,7 @@ namespace {
   ::dup2(lifeline, STDIN_FILENO);
   ::close_range(STDIN_FILENO + 1, ~0U, 0);
   char byte = 0;
-  while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
-  }
+  base::retry([&] { return ::read(STDIN_FILENO, &byte, 1); });
   ::kill(0, SIGKILL);
   ::_exit(0);
 }
@@ -81,8 +80,7 @@ Guard::~Guard() {
     return;
   }
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  base::retry([&] { return ::waitpid(pid_, nullptr, 0); });
 }
 
 namespace {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -34,43 +33,7 @@ struct Head {
 /// As many as the kernel sends with a message: it closes those for which there is no room while the receiver waits.
 constexpr std::size_t kMostSentFds = 253;
 
-/// A message with room for credentials and descriptors.
-struct FdMessage {
-  Head head{};
-  iovec data{&head, sizeof head};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(kMostSentFds * sizeof(int))> control{};
-  msghdr header{};
-
-  FdMessage() {
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-  }
-  FdMessage(const FdMessage&) = delete;
-  FdMessage& operator=(const FdMessage&) = delete;
-  ~FdMessage() = default;
-
-  void attach(int fd) { base::attach_fds(header, control, {&fd, 1}); }
-};
-
-/// What came with a message.
-struct Attached {
-  uid_t user = static_cast<uid_t>(-1);
-  std::vector<base::UniqueFd> fds;
-};
-
-Attached attached_to(msghdr& message) {
-  Attached attached;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS &&
-        part->cmsg_len >= CMSG_LEN(sizeof(ucred))) {
-      ucred sender{};
-      std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
-      attached.user = sender.uid;
-    }
-  }
-  base::take_fds(message, [&](base::UniqueFd fd) { attached.fds.push_back(std::move(fd)); });
-  return attached;
-}
+using ExchangeMessage = base::FdMessage<kMostSentFds, CMSG_SPACE(sizeof(ucred))>;
 
 }  // namespace
 
@@ -132,10 +95,7 @@ class FdExchange::Round {
 
   /// False: try again later.
   bool send(int pe) {
-    FdMessage message;
-    message.head = {me_, 1, peers_[static_cast<std::size_t>(pe)]->address.secret};
-    message.attach(mine_);
-    if (deliver(message, pe)) {
+    if (deliver(pe, {&mine_, 1})) {
       return true;
     }
     if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS || errno == EINTR) {
@@ -145,45 +105,45 @@ class FdExchange::Round {
       return true;
     }
     fail_once(fail_errno(errno, "cannot hand the memory's file descriptor to another PE: sendmsg"));
-    FdMessage nothing;
-    nothing.head = {me_, 0, peers_[static_cast<std::size_t>(pe)]->address.secret};
-    return deliver(nothing, pe) || errno != EAGAIN;
+    return deliver(pe, {}) || errno != EAGAIN;
   }
 
-  bool deliver(FdMessage& message, int pe) {
-    NodeSocket to(peers_[static_cast<std::size_t>(pe)]->address.name, folder_);
+  bool deliver(int pe, std::span<const int> fds) const {
+    const Address& address = peers_[static_cast<std::size_t>(pe)]->address;
+    NodeSocket to(address.name, folder_);
+    const Head head{me_, fds.empty() ? 0 : 1, address.secret};
+    ExchangeMessage message(&head, sizeof head);
     message.header.msg_name = &to.socket;
     message.header.msg_namelen = to.size;
-    const ssize_t sent = ::sendmsg(socket_, &message.header, MSG_DONTWAIT | MSG_NOSIGNAL);
-    message.header.msg_name = nullptr;
-    return sent == static_cast<ssize_t>(sizeof(Head));
+    return message.send(socket_, fds) == static_cast<ssize_t>(sizeof head);
   }
 
   /// False: there is no message.
   bool receive() {
-    FdMessage message;
-    message.header.msg_control = message.control.data();
-    message.header.msg_controllen = message.control.size();
-    const ssize_t got = ::recvmsg(socket_, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    Head head;
+    ExchangeMessage message(&head, sizeof head);
+    const ssize_t got = message.receive(socket_);
     if (got < 0) {
-      return errno == EINTR;
+      return false;
     }
-    Attached attached = attached_to(message.header);
-    const auto from = std::find(awaited_.begin(), awaited_.end(), message.head.from);
-    if (got != static_cast<ssize_t>(sizeof(Head)) || attached.user != ::getuid() ||
-        message.head.secret != own_.secret || from == awaited_.end() || attached.fds.size() > 1) {
-      strangers_.take(std::move(attached.fds));  // not from one of our PEs
+    std::vector<base::UniqueFd> fds;
+    base::take_fds(message.header, [&](base::UniqueFd fd) { fds.push_back(std::move(fd)); });
+    const auto sender = base::sender_of(message.header);
+    const auto from = std::find(awaited_.begin(), awaited_.end(), head.from);
+    if (got != static_cast<ssize_t>(sizeof head) || !sender || sender->uid != ::getuid() ||
+        head.secret != own_.secret || from == awaited_.end() || fds.size() > 1) {
+      strangers_.take(std::move(fds));  // not from one of our PEs
       return true;
     }
-    if (message.head.gives == 0) {
+    if (head.gives == 0) {
       fail_once(fail(std::errc::bad_file_descriptor,
                      fmt::format("another PE could not hand over its file descriptor (its own message says why)")));
-    } else if (attached.fds.empty()) {
+    } else if (fds.empty()) {
       fail_once(fail(std::errc::too_many_files_open,
                      "cannot take a file descriptor of another PE (is the limit on open files, ulimit -n, reached?)"));
     }
-    if (!attached.fds.empty()) {
-      fds_[static_cast<std::size_t>(*from)] = std::move(attached.fds.front());
+    if (!fds.empty()) {
+      fds_[static_cast<std::size_t>(*from)] = std::move(fds.front());
     }
     awaited_.erase(from);
     return true;

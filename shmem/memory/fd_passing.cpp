@@ -7,7 +7,6 @@
 #include <sys/time.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstdint>
@@ -40,44 +39,18 @@ void limit_waits(int socket, milliseconds limit) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 }
 
-/// Room for one message: one byte, without which no descriptors are sent, and the descriptors.
-struct Message {
-  char byte = 0;
-  iovec data{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostPassedFds * sizeof(int))> control{};
-  msghdr header{};
-
-  Message() {
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-  }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
-  ~Message() = default;
-};
-
-/// `call()` until no signal interrupts it.
-template <typename Call>
-auto retry(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) {
-    result = call();
-  }
-  return result;
-}
+/// With one byte, without which no descriptors are sent.
+using Message = base::FdMessage<kMostPassedFds>;
 
 bool send_fds(int socket, std::span<const int> fds) {
   assert(!fds.empty() && fds.size() <= kMostPassedFds);
-  Message message;
-  base::attach_fds(message.header, message.control, fds);
-  return retry([&] { return ::sendmsg(socket, &message.header, MSG_NOSIGNAL); }) == 1;
+  return Message("", 1).send(socket, fds, 0) == 1;
 }
 
 Result<std::vector<base::UniqueFd>> receive_fds(int socket) {
-  Message message;
-  const ssize_t got = retry([&] { return ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC); });
+  char byte = 0;
+  Message message(&byte, 1);
+  const ssize_t got = message.receive(socket, 0);
   if (got < 0) {
     return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "PE 0 gave no file descriptor");
   }
@@ -101,7 +74,7 @@ int answer(int client, std::span<const int> fds, const std::vector<bool>& served
   }
   limit_waits(client, kHelloLimit);
   std::int32_t pe = -1;
-  if (retry([&] { return ::recv(client, &pe, sizeof(pe), 0); }) != static_cast<ssize_t>(sizeof(pe))) {
+  if (base::retry([&] { return ::recv(client, &pe, sizeof(pe), 0); }) != static_cast<ssize_t>(sizeof(pe))) {
     return -1;
   }
   if (pe < 1 || pe >= static_cast<std::int32_t>(served.size()) || served[static_cast<std::size_t>(pe)]) {
@@ -222,7 +195,7 @@ Result<std::vector<base::UniqueFd>> FdClient::try_fetch(const base::RandomName& 
     }
     return result;
   };
-  if (retry(connect) != 0) {
+  if (base::retry(connect) != 0) {
     return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "cannot reach PE 0: connect");
   }
   limit_waits(socket_.get(), limit);
@@ -230,7 +203,7 @@ Result<std::vector<base::UniqueFd>> FdClient::try_fetch(const base::RandomName& 
     return fail(std::errc::permission_denied, "the socket of PE 0 belongs to another user");
   }
   const std::int32_t self = pe;
-  if (retry([&] { return ::send(socket_.get(), &self, sizeof(self), MSG_NOSIGNAL); }) !=
+  if (base::retry([&] { return ::send(socket_.get(), &self, sizeof(self), MSG_NOSIGNAL); }) !=
       static_cast<ssize_t>(sizeof(self))) {
     return fail_errno(errno, "cannot reach PE 0: send");
   }

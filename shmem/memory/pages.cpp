@@ -196,10 +196,7 @@ void advise_huge_pages(std::byte* start, std::size_t size) {
 }
 
 Result<void> populate(std::byte* start, std::size_t size) {
-  int result = 0;
-  do {
-    result = ::madvise(start, size, MADV_POPULATE_WRITE);
-  } while (result != 0 && errno == EINTR);
+  const int result = base::retry([&] { return ::madvise(start, size, MADV_POPULATE_WRITE); });
   if (result == 0) {
     return {};
   }
