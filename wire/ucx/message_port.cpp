@@ -334,14 +334,11 @@ void UcxMessagePort::end(std::unique_ptr<Peer>& peer) {
   }
   closing_.reserve(closing_.size() + 1);  // before UCX is told
   peer->failed = true;
-  ucp_request_param_t parameters{};
-  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  void* const request = worker_->calls().ep_close_nbx(peer->endpoint, &parameters);
+  void* const request = worker_->close(peer->endpoint, true);
   if (peer->flush != nullptr) {
     worker_->calls().request_free(std::exchange(peer->flush, nullptr));
   }
-  closing_.push_back({std::move(peer), UCS_PTR_IS_PTR(request) ? request : nullptr});
+  closing_.push_back({std::move(peer), request});
 }
 
 void UcxMessagePort::finish_closing() {
@@ -357,18 +354,9 @@ void UcxMessagePort::finish_closing() {
 /// UCX answers connections of other processes by endpoints of its own. UCX 1.13 ends the process if such an answer has
 /// not been sent when the worker is destroyed.
 void UcxMessagePort::finish_answers() {
-  const auto deadline = PortClock::now() + kPortCloseLimit;
   ucp_request_param_t parameters{};
-  void* const flush = worker_->calls().worker_flush_nbx(worker_->worker(), &parameters);
-  if (!UCS_PTR_IS_PTR(flush)) {
-    return;
-  }
-  while (worker_->calls().request_check_status(flush) == UCS_INPROGRESS && PortClock::now() < deadline) {
-    if (!worker_->progress()) {
-      worker_->sleep(std::chrono::milliseconds{1});
-    }
-  }
-  worker_->calls().request_free(flush);
+  worker_->finish(worker_->calls().worker_flush_nbx(worker_->worker(), &parameters),
+                  PortClock::now() + kPortCloseLimit);
 }
 
 Result<std::unique_ptr<MessagePort>> make_message_port(PortHandlers handlers, bool rdma_only,

@@ -339,6 +339,26 @@ void UcxWorker::end_context() {
   }
 }
 
+void* UcxWorker::close(ucp_ep_h endpoint, bool force) const {
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  parameters.flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+  void* const request = calls_.ep_close_nbx(endpoint, &parameters);
+  return UCS_PTR_IS_PTR(request) ? request : nullptr;
+}
+
+void UcxWorker::finish(void* request, std::chrono::steady_clock::time_point deadline) {
+  if (!UCS_PTR_IS_PTR(request)) {
+    return;
+  }
+  while (calls_.request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline) {
+    if (!progress()) {
+      sleep(std::chrono::milliseconds{1});
+    }
+  }
+  calls_.request_free(request);
+}
+
 void UcxWorker::keep_connections_here() {
   constexpr std::chrono::seconds kEach{1};
   const auto now = std::chrono::steady_clock::now();

@@ -82,6 +82,10 @@ class UcxWorker {
   /// Makes an endpoint for the worker at another address; `failed` is called with `argument` when that worker is gone.
   [[nodiscard]] ucs_status_t connect(std::span<const std::byte> address, ucp_err_handler_cb_t failed, void* argument,
                                      ucp_ep_h& endpoint) const;
+  /// Begins to close it. By force: what was not sent is dropped. Gives UCX's request; nullptr: it is closed.
+  [[nodiscard]] void* close(ucp_ep_h endpoint, bool force) const;
+  /// Makes progress until UCX's `request` has ended, at most until `deadline`, and frees it. There may be none.
+  void finish(void* request, std::chrono::steady_clock::time_point deadline);
 
   /// `worked` is called after each progress(), by any thread, that had something to do. Before other threads use this.
   void call_after_progress(std::function<void()> worked) { worked_ = std::move(worked); }

@@ -155,8 +155,7 @@ void UcxPeers::give_up(UcxPeer& peer) {
   if (peer.closed || peer.endpoint == nullptr) {
     return;
   }
-  void* request = close(peer, true);
-  if (UCS_PTR_IS_PTR(request)) {
+  if (void* const request = close(peer, true); request != nullptr) {
     worker_.calls().request_free(request);  // UCX closes it in the background
   }
 }
@@ -195,10 +194,7 @@ std::optional<Error> UcxPeers::first_lost() const {
 
 void* UcxPeers::close(UcxPeer& peer, bool force) {
   peer.closed = true;
-  ucp_request_param_t parameters{};
-  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  parameters.flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0;
-  return worker_.calls().ep_close_nbx(peer.endpoint, &parameters);
+  return worker_.close(peer.endpoint, force);
 }
 
 UcxPeers::~UcxPeers() {
@@ -220,15 +216,7 @@ UcxPeers::~UcxPeers() {
   }
   const auto deadline = Clock::now() + kCloseLimit;
   for (UcxPeer* peer : connected_) {
-    if (!UCS_PTR_IS_PTR(peer->closing)) {
-      continue;
-    }
-    while (calls.request_check_status(peer->closing) == UCS_INPROGRESS && Clock::now() < deadline) {
-      if (!worker_.progress()) {
-        worker_.sleep(std::chrono::milliseconds{1});
-      }
-    }
-    calls.request_free(peer->closing);
+    worker_.finish(peer->closing, deadline);
   }
 }
 
