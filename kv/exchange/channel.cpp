@@ -69,7 +69,7 @@ std::errc Channel::receive(std::optional<Received>& received, std::size_t most_f
   return is_whole && protocol == kProtocol ? std::errc{} : std::errc::protocol_error;
 }
 
-Result<Listener> Listener::open(const MeetingPlace& place) {
+Result<SeatSocket> SeatSocket::open(const MeetingPlace& place) {
   if (auto usable = check_place(place); !usable) {
     return usable.error();
   }
@@ -79,17 +79,12 @@ Result<Listener> Listener::open(const MeetingPlace& place) {
       return socket.error();
     }
     if (*socket) {
-      return Listener(std::move(**socket), seat);
+      return SeatSocket{std::move(**socket), seat};
     }
   }
   return fail(static_cast<std::errc>(EUSERS),
               fmt::format("exchange {} has {} members already; leave one, or open another exchange", place.exchange,
                           kMostMembers));
-}
-
-std::optional<Channel> Listener::accept() {
-  base::UniqueFd socket = socket_.accept();
-  return socket ? std::optional(Channel(std::move(socket))) : std::nullopt;
 }
 
 }  // namespace shmem::exchange

@@ -97,25 +97,13 @@ class Channel {
   base::PrivateFd socket_;
 };
 
-/// The socket of a seat.
-class Listener {
- public:
+struct SeatSocket {
   /// Takes the first free seat. Errors: EUSERS; EACCES this process cannot be told from those of other users, or the
   /// folder is not this user's alone.
-  static Result<Listener> open(const MeetingPlace& place);
+  static Result<SeatSocket> open(const MeetingPlace& place);
 
-  [[nodiscard]] std::uint32_t seat() const { return seat_; }
-  [[nodiscard]] int fd() const { return socket_.fd(); }
-  /// The connection of a process that waits, which may be another user's, or nothing.
-  std::optional<Channel> accept();
-  /// No process can connect any more. Nothing is left in the folder.
-  void shut() { socket_.shut(); }
-
- private:
-  Listener(PlaceSocket socket, std::uint32_t seat) : socket_(std::move(socket)), seat_(seat) {}
-
-  PlaceSocket socket_;
-  std::uint32_t seat_;
+  PlaceSocket socket;
+  std::uint32_t number;
 };
 
 }  // namespace shmem::exchange

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/size_text.hpp"
-#include "base/user.hpp"
 #include "kv/exchange/metrics_page.hpp"
 #include "shmem/memory/memory_limit.hpp"
 
@@ -21,7 +20,6 @@ namespace {
 
 /// Connections: one of each member of an exchange, and a few that have not said who they are.
 constexpr std::size_t kMostSessions = kMostMembers + 16;
-constexpr int kMostAcceptedAtOnce = 64;
 /// Between looks at what readers, or engines that are late, keep from being used.
 constexpr std::chrono::milliseconds kBetweenLooks{20};
 /// Between looks at whether it is the turn of an engine that has had more than its part.
@@ -135,7 +133,7 @@ void Holder::run() {
 
 void Holder::turn() {
   std::vector<pollfd> waiting{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-                              {.fd = pause_ ? -1 : socket_.fd(), .events = POLLIN, .revents = 0}};
+                              {.fd = socket_.fd(), .events = POLLIN, .revents = 0}};
   bool soon = blocks_->has_leaving();
   bool waits = false;  // an engine, for its turn
   const auto begin = std::chrono::steady_clock::now();
@@ -145,15 +143,15 @@ void Holder::turn() {
     soon = soon || session->is_writing();
     waits = waits || !has_turn;
   }
-  const auto limit = waits    ? kBetweenTurns
-                     : soon   ? kBetweenLooks
-                     : pause_ ? kPauseOfHolder
-                              : std::chrono::milliseconds{-1};
+  const auto limit = waits              ? kBetweenTurns
+                     : soon             ? kBetweenLooks
+                     : socket_.pauses() ? kPauseOfHolder
+                                        : std::chrono::milliseconds{-1};
   if (::poll(waiting.data(), waiting.size(), static_cast<int>(limit.count())) < 0) {
     std::this_thread::sleep_for(kPauseOfHolder);
     return;
   }
-  pause_ = false;
+  socket_.end_pause();
   blocks_->end_leaving();
   if (const auto now = std::chrono::steady_clock::now(); now >= next_note_) {
     next_note_ = now + kBetweenNotes;
@@ -168,28 +166,15 @@ void Holder::turn() {
     }
   }
   if (waiting[1].revents != 0) {
-    accept();
+    socket_.accept(disposal_, [this](base::UniqueFd& socket) {
+      const bool has_room = make_room();
+      if (has_room) {
+        sessions_.push_back(std::make_unique<HolderSession>(HolderSocket(std::move(socket)), *blocks_, exchange_.id()));
+      }
+      return has_room;
+    });
   }
   take_picture();
-}
-
-void Holder::accept() {
-  int came = 0;
-  for (; came < kMostAcceptedAtOnce && !disposal_.is_behind(); ++came) {
-    base::UniqueFd socket = socket_.accept();
-    if (!socket) {
-      break;
-    }
-    HolderSocket connection(std::move(socket));
-    if (!base::is_peer_this_user(connection.fd()) || !make_room()) {
-      connection.shut();
-      disposal_.take(std::move(connection));
-      continue;
-    }
-    sessions_.push_back(std::make_unique<HolderSession>(std::move(connection), *blocks_, exchange_.id()));
-  }
-  // Without descriptors, or while too many wait to be closed, the connection stays, and poll() would return at once.
-  pause_ = came == 0 || disposal_.is_behind();
 }
 
 /// Those that connect and do not attach give way, the oldest first.

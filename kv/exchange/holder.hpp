@@ -47,7 +47,6 @@ class Holder {
   Holder(Exchange& exchange, PlaceSocket socket, base::UniqueFd wake, std::unique_ptr<HeldBlocks> blocks);
   void run();
   void turn();
-  void accept();
   bool make_room();
   void end(std::unique_ptr<HolderSession> session) noexcept;
   void take_picture();
@@ -62,7 +61,6 @@ class Holder {
   // Only the thread uses these.
   std::unique_ptr<HeldBlocks> blocks_;
   std::vector<std::unique_ptr<HolderSession>> sessions_;
-  bool pause_ = false;                                 // accept no one for a while
   std::chrono::steady_clock::time_point next_note_{};  // of what readers use
 
   mutable std::mutex picture_mutex_;  // for the next

@@ -19,6 +19,7 @@
 
 #include "base/folder.hpp"
 #include "base/user.hpp"
+#include "wire/listener.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -168,12 +169,27 @@ Result<std::optional<PlaceSocket>> PlaceSocket::open(const MeetingPlace& place, 
              : fail_errno(errno, fmt::format("cannot make the socket {} of exchange {}", end, place.exchange));
 }
 
-base::UniqueFd PlaceSocket::accept() {
-  return base::UniqueFd(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+std::uint64_t PlaceSocket::accept(base::Disposal& disposal, const std::function<bool(base::UniqueFd&)>& take) {
+  std::uint64_t refused = 0;
+  int came = 0;
+  // Not more: those of other users could come without an end.
+  for (; came < wire::Listener::kMostAtOnce && !disposal.is_behind(); ++came) {
+    base::UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      break;
+    }
+    if (!base::is_peer_this_user(socket.get()) || !take(socket)) {
+      ++refused;
+      ::shutdown(socket.get(), SHUT_RDWR);
+      disposal.take(base::PrivateFd(std::move(socket)));
+    }
+  }
+  pauses_ = came == 0 || disposal.is_behind();
+  return refused;
 }
 
 void PlaceSocket::shut() {
-  ::shutdown(fd(), SHUT_RDWR);
+  ::shutdown(socket_.get(), SHUT_RDWR);
   if (!path_.empty()) {
     ::unlink(path_.c_str());
     ::unlink((path_ + ".lock").c_str());  // last: from now on another process may have the name

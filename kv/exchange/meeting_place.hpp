@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/disposal.hpp"
 #include "base/fd.hpp"
 #include "base/private_fd.hpp"
 #include "shmem/result.hpp"
@@ -43,15 +45,21 @@ Result<void> check_place(const MeetingPlace& place);
 /// ECONNREFUSED there is no such process; EAGAIN too many connections to it are pending.
 Result<base::UniqueFd> connect_in(const MeetingPlace& place, const std::string& end);
 
-/// A socket of an exchange that this process has. Used by one thread at a time.
+/// A socket of an exchange that this process has. Used by one thread at a time. Not a wire::Listener, whose end removes
+/// its path: by then another process may have the name, and the end of this waits for unread messages.
 class PlaceSocket {
  public:
   /// Nothing: another process has it.
   static Result<std::optional<PlaceSocket>> open(const MeetingPlace& place, const std::string& end);
 
-  [[nodiscard]] int fd() const { return socket_.get(); }
-  /// The connection of a process that waits, or nothing. It does not block.
-  base::UniqueFd accept();
+  /// To wait for; -1 during a pause.
+  [[nodiscard]] int fd() const { return pauses_ ? -1 : socket_.get(); }
+  [[nodiscard]] bool pauses() const { return pauses_; }
+  void end_pause() { pauses_ = false; }
+  /// Hands over some connections of processes of this user: take(socket), which does not block. False: it is refused.
+  /// Gives the number of those that were, of other users, too. What `take` leaves ends by way of `disposal`. A pause
+  /// begins without descriptors, or if too many wait to be closed: connections stay, and poll() would return at once.
+  std::uint64_t accept(base::Disposal& disposal, const std::function<bool(base::UniqueFd&)>& take);
   /// No process can connect any more. Nothing is left in the folder.
   void shut();
 
@@ -62,6 +70,7 @@ class PlaceSocket {
   base::PrivateFd lock_;
   std::string path_;  // "": outside the file system
   base::PrivateFd socket_;
+  bool pauses_ = false;
 };
 
 }  // namespace shmem::exchange

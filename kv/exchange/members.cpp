@@ -20,8 +20,6 @@ namespace {
 constexpr std::chrono::milliseconds kPause{200};
 /// Members with other versions that a member warns of.
 constexpr std::size_t kMostWarnings = 64;
-/// Connections that are accepted in a turn.
-constexpr int kMostAccepted = 64;
 
 }  // namespace
 
@@ -33,7 +31,7 @@ class Members::Events {
       : readers_(2), pending_(readers_ + members.readers_.size()), peers_(pending_ + members.pending_.size()) {
     waiting_.reserve(peers_ + kMostMembers);
     add(members.wake_.get(), POLLIN);
-    add(members.pause_ ? -1 : members.listener_.fd(), POLLIN);
+    add(members.own_seat_.socket.fd(), POLLIN);
     for (std::size_t i = 0; i < members.readers_.size(); ++i) {
       add(members.readers_.fd(i), POLLIN);
     }
@@ -81,15 +79,15 @@ class Members::Events {
 
 Result<std::unique_ptr<Members>> Members::open(const MeetingPlace& place, const Self& self,
                                                std::chrono::milliseconds limit, Counters& counters) {
-  auto listener = Listener::open(place);
-  if (!listener) {
-    return listener.error();
+  auto seat = SeatSocket::open(place);
+  if (!seat) {
+    return seat.error();
   }
   base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) {
     return fail_errno(errno, fmt::format("cannot open exchange {}: eventfd", place.exchange));
   }
-  std::unique_ptr<Members> members(new Members(place, self, *std::move(listener), std::move(wake), counters));
+  std::unique_ptr<Members> members(new Members(place, self, *std::move(seat), std::move(wake), counters));
   auto thread = base::HelperThread::start([&here = *members] { here.run(); });
   if (!thread) {
     return thread.error();
@@ -100,10 +98,10 @@ Result<std::unique_ptr<Members>> Members::open(const MeetingPlace& place, const 
   return members;
 }
 
-Members::Members(MeetingPlace place, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters)
+Members::Members(MeetingPlace place, const Self& self, SeatSocket seat, base::UniqueFd wake, Counters& counters)
     : place_(std::move(place)),
       self_(self),
-      listener_(std::move(listener)),
+      own_seat_(std::move(seat)),
       wake_(std::move(wake)),
       counters_(counters),
       readers_(self, disposal_) {}
@@ -123,8 +121,8 @@ Members::~Members() {
     end(std::move(offer));
   }
   // Connections that wait there may have messages with descriptors.
-  listener_.shut();
-  disposal_.take(std::move(listener_));
+  own_seat_.socket.shut();
+  disposal_.take(std::move(own_seat_));
 }
 
 // The other member sees the end at once, and what it has sent is closed where no call waits.
@@ -158,14 +156,16 @@ void Members::turn() {
   }
   const bool waits = std::find(later_.begin(), later_.end(), true) != later_.end();
   Events events(*this);  // no other thread changes what is in the lists, or a peer
-  events.wait(pause_ || starved_ || waits ? static_cast<int>(kPause.count()) : -1);
-  pause_ = false;
+  PlaceSocket& own = own_seat_.socket;
+  events.wait(own.pauses() || starved_ || waits ? static_cast<int>(kPause.count()) : -1);
+  own.end_pause();
   starved_ = false;
   read_peers(events);
   read_pending(events);
   read_readers(events);
   if (events.of_listener()) {
-    accept();
+    add(counters_.refused,
+        own.accept(disposal_, [this](base::UniqueFd& socket) { return readers_.add(Channel(std::move(socket))); }));
   }
   attach_waiting();
 }
@@ -362,28 +362,6 @@ void Members::read_pending(const Events& events) {
 }
 
 // ---- As the owner of blocks ----
-
-void Members::accept() {
-  std::uint64_t refused = 0;
-  bool came = false;
-  // Those of other users could come without an end.
-  for (int i = 0; i < kMostAccepted && !disposal_.is_behind(); ++i) {
-    auto channel = listener_.accept();
-    if (!channel) {
-      break;
-    }
-    came = true;
-    if (!channel->is_our_user()) {
-      end(*std::move(channel));
-      ++refused;
-    } else if (!readers_.add(*std::move(channel))) {
-      ++refused;
-    }
-  }
-  add(counters_.refused, refused);
-  // Without descriptors, or while too many wait to be closed, the connection stays, and poll() would return at once.
-  pause_ = !came || disposal_.is_behind();
-}
 
 void Members::read_readers(const Events& events) {
   for (std::size_t i = events.readers(); i-- > 0;) {

@@ -49,7 +49,7 @@ class Members {
   Members& operator=(const Members&) = delete;
   ~Members();
 
-  [[nodiscard]] std::uint32_t seat() const { return listener_.seat(); }
+  [[nodiscard]] std::uint32_t seat() const { return own_seat_.number; }
   /// The members that read from this one.
   [[nodiscard]] Readers& readers() { return readers_; }
   [[nodiscard]] const Readers& readers() const { return readers_; }
@@ -62,7 +62,7 @@ class Members {
  private:
   class Events;
 
-  Members(MeetingPlace place, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters);
+  Members(MeetingPlace place, const Self& self, SeatSocket seat, base::UniqueFd wake, Counters& counters);
   void run();
   void turn();
   void tell_joined();
@@ -76,7 +76,6 @@ class Members {
   bool attach_to(Offer& offer);
   void read_pending(const Events& events);
   void read_readers(const Events& events);
-  void accept();
   void end(Channel channel) noexcept;
   void end(Offer offer) noexcept;
   void set_peer(std::uint32_t seat, std::shared_ptr<LocalPeer> peer);
@@ -84,7 +83,7 @@ class Members {
 
   const MeetingPlace place_;
   const Self self_;
-  Listener listener_;
+  SeatSocket own_seat_;
   base::UniqueFd wake_;
   Counters& counters_;
   std::atomic<bool> stop_{false};
@@ -105,7 +104,6 @@ class Members {
   Seats wanted_{};  // to connect to now
   Seats later_{};   // to try again at `retry_`
   std::chrono::steady_clock::time_point retry_;
-  bool pause_ = false;         // accept no one for a while
   bool starved_ = false;       // take no descriptors for a while
   std::set<pid_t> warned_of_;  // members with another version of libshmem
 

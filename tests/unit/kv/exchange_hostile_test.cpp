@@ -182,7 +182,7 @@ TEST(HostileOwner, MemoryThatIsNoneIsNotRead) {
 
 TEST(HostileOwner, OneThatDoesNotAnswerHoldsUpNobody) {
   const std::string name = exchange_name(131);
-  const Listener silent = *Listener::open(name);  // as a member that is stopped
+  const SeatSocket silent = *SeatSocket::open(name);  // as a member that is stopped
   Member owner(name, {.join_ms = 1});
   owner.make_memory(4096);
   ASSERT_EQ(owner.publish("key", 0, 8), 0);

@@ -27,8 +27,8 @@ using shmem::exchange::Entry;
 using shmem::exchange::Key;
 using shmem::exchange::Kind;
 using shmem::exchange::LeaseBoard;
-using shmem::exchange::Listener;
 using shmem::exchange::Received;
+using shmem::exchange::SeatSocket;
 
 constexpr std::uint64_t kImpostorId = 666;
 constexpr std::uint32_t kImpostorSlots = 8;
@@ -100,12 +100,17 @@ class RawDirectory {
 class Impostor {
  public:
   explicit Impostor(const std::string& name)
-      : listener_(*Listener::open(name)), board_(*LeaseBoard::create(kImpostorQuota)) {}
+      : seat_(*SeatSocket::open(name)), board_(*LeaseBoard::create(kImpostorQuota)) {}
 
   /// The connection of the next member that wants to read, whose hello has come.
   Channel& reader() {
-    EXPECT_TRUE(readable(listener_.fd()));
-    reader_ = *listener_.accept();
+    EXPECT_TRUE(readable(seat_.socket.fd()));
+    EXPECT_EQ(seat_.socket.accept(disposal_,
+                                  [this](base::UniqueFd& socket) {
+                                    reader_ = Channel(std::move(socket));
+                                    return true;
+                                  }),
+              0U);
     std::optional<Received> hello;
     EXPECT_TRUE(readable(reader_.fd()));
     EXPECT_EQ(reader_.receive(hello), std::errc{});
@@ -129,7 +134,7 @@ class Impostor {
   }
   [[nodiscard]] std::vector<int> files() const { return {directory_.file(), board_.file()}; }
   Channel& channel() { return reader_; }
-  [[nodiscard]] std::uint32_t seat() const { return listener_.seat(); }
+  [[nodiscard]] std::uint32_t seat() const { return seat_.number; }
 
   Entry& entry(std::uint32_t slot) { return directory_.entry(slot); }
   void publish(const std::string& key, const BlockPlace& place) {
@@ -137,7 +142,8 @@ class Impostor {
   }
 
  private:
-  Listener listener_;
+  base::Disposal disposal_;
+  SeatSocket seat_;
   RawDirectory directory_;
   LeaseBoard board_;
   Channel reader_;

@@ -71,11 +71,11 @@ using shmem::exchange::DirectoryWriter;
 using shmem::exchange::Disposal;
 using shmem::exchange::Kind;
 using shmem::exchange::LeaseBoard;
-using shmem::exchange::Listener;
 using shmem::exchange::LocalPeer;
 using shmem::exchange::Members;
 using shmem::exchange::Offer;
 using shmem::exchange::Peers;
+using shmem::exchange::SeatSocket;
 using ::testing::HasSubstr;
 
 /// False: it did not happen in 10 seconds.
@@ -93,9 +93,9 @@ bool soon(Condition condition) {
 
 TEST(ExchangeMembers, AnExchangeHasSoManyMembers) {
   const std::string name = exchange_name(61);
-  std::vector<Listener> seats;  // with members that do not answer
+  std::vector<SeatSocket> seats;  // with members that do not answer
   for (int i = 0; i < SHMEMX_EXCHANGE_MOST_MEMBERS; ++i) {
-    auto seat = Listener::open(name);
+    auto seat = SeatSocket::open(name);
     ASSERT_TRUE(seat) << i;
     seats.push_back(*std::move(seat));
   }

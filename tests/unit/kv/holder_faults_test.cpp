@@ -126,13 +126,17 @@ class FalseHolder {
   /// The next engine, whose request has come.
   HolderSocket& engine() {
     EXPECT_TRUE(comes(place_.fd()));
-    engine_ = HolderSocket(place_.accept());
+    place_.accept(disposal_, [this](base::UniqueFd& socket) {
+      engine_ = HolderSocket(std::move(socket));
+      return true;
+    });
     EXPECT_TRUE(comes(engine_.fd()));
     EXPECT_EQ(engine_.receive(request_), std::errc{});
     return engine_;
   }
 
  private:
+  base::Disposal disposal_;
   PlaceSocket place_;
   HolderSocket engine_;
   HolderBuffer request_;
