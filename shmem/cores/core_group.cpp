@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "base/signals_blocked.hpp"
-
 namespace shmem {
 namespace {
 
@@ -57,31 +55,24 @@ Result<std::unique_ptr<CoreGroup>> CoreGroup::create(int cores, const WaitPolicy
                        fmt::format("shmem: a core group of {} cores was asked for; there must be one at least", cores));
   }
   std::unique_ptr<CoreGroup> group{new CoreGroup{cores, policy}};
-  try {
-    group->start_threads();
-  } catch (const std::system_error& error) {
-    return shmem::fail(std::errc{error.code().value()},
-                       fmt::format("shmem: cannot make the threads of a group of {} cores ({} are there): {}; ask for "
-                                   "fewer cores or raise `ulimit -u`",
-                                   cores, group->threads_.size() + 1, error.code().message()));
+  group->threads_.reserve(static_cast<std::size_t>(cores) - 1);
+  for (int index = 1; index < cores; ++index) {
+    auto thread = base::HelperThread::start([&here = *group, index] { here.serve(index); });
+    if (!thread) {
+      const auto why = thread.error().code;
+      return shmem::fail(why, fmt::format("shmem: cannot make the threads of a group of {} cores ({} are there): {}; "
+                                          "ask for fewer cores or raise `ulimit -u`",
+                                          cores, index, std::make_error_code(why).message()));
+    }
+    group->threads_.push_back(*std::move(thread));
   }
   return group;
-}
-
-void CoreGroup::start_threads() {
-  const base::SignalsBlocked blocked;
-  threads_.reserve(static_cast<std::size_t>(cores_) - 1);
-  for (int index = 1; index < cores_; ++index) {
-    threads_.emplace_back([this, index] { serve(index); });
-  }
 }
 
 CoreGroup::~CoreGroup() {
   ending_ = true;
   publish(started_, ++runs_);
-  for (std::thread& thread : threads_) {
-    thread.join();
-  }
+  threads_.clear();  // now: they use what ends before it
 }
 
 std::errc CoreGroup::run(const Kernel& kernel, const Check& check) {

@@ -8,9 +8,9 @@
 #include <functional>
 #include <memory>
 #include <system_error>
-#include <thread>
 #include <vector>
 
+#include "base/helper_thread.hpp"
 #include "shmem/cores/core.hpp"
 #include "shmem/result.hpp"
 
@@ -111,7 +111,6 @@ class CoreGroup {
   friend class CoreCheck;
   CoreGroup(int cores, const WaitPolicy& policy) : cores_(cores), policy_(policy) {}
 
-  void start_threads();
   void serve(int index);
   void run_core(int index);
   // Relaxed: pairs with run_core(), and only says that waits must end.
@@ -131,7 +130,7 @@ class CoreGroup {
   // Fixed after create().
   int cores_;
   WaitPolicy policy_;
-  std::vector<std::thread> threads_;  // cores 1, 2, ...
+  std::vector<base::HelperThread> threads_;  // cores 1, 2, ...
 
   // Written by run() while the threads sleep; started_ publishes them.
   const Kernel* kernel_ = nullptr;

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/signals_blocked.hpp"
 #include "shmem/config/failure.hpp"
 
 namespace shmem {
@@ -30,8 +29,11 @@ bool Stream::is_own_thread() {
 }
 
 Stream::Stream() {
-  const base::SignalsBlocked blocked;
-  thread_ = std::thread([this] { run(); });
+  auto thread = base::HelperThread::start([this] { run(); });
+  if (!thread) {
+    throw std::system_error(std::make_error_code(thread.error().code));
+  }
+  thread_ = *std::move(thread);
 }
 
 Stream::~Stream() {

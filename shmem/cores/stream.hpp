@@ -7,7 +7,8 @@
 #include <functional>
 #include <mutex>
 #include <system_error>
-#include <thread>
+
+#include "base/helper_thread.hpp"
 
 namespace shmem {
 
@@ -41,7 +42,7 @@ class Stream {
   std::deque<Work> queue_;  // the front is running
   std::errc error_{};
   bool over_ = false;
-  std::thread thread_;  // last: it uses the others
+  base::HelperThread thread_;  // last: it uses the others
 };
 
 }  // namespace shmem
