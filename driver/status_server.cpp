@@ -75,12 +75,14 @@ std::unique_ptr<StatusServer> StatusServer::start(Device& device, const std::str
   if (is_turned_off()) {
     return nullptr;
   }
+  // Not a wire::Listener: wire is above libgba.
   UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!listener || !wake || !bind_to(listener.get(), key) || ::listen(listener.get(), kBacklog) != 0) {
     return nullptr;
   }
   std::unique_ptr<StatusServer> server(new StatusServer(device, std::move(listener), std::move(wake)));
+  // Not a base::HelperThread: std::thread cannot choose its stack.
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);

@@ -16,7 +16,8 @@ namespace fake_device {
 inline constexpr unsigned kPrivateMode = 0600;
 
 /// A listening Unix socket: a file of the given mode, or abstract if the path begins with @. The destructor removes the
-/// file, unless another has replaced it. Used by one thread.
+/// file, unless another has replaced it. Used by one thread. Not a wire::Listener: the emulated device uses uapi and
+/// base only.
 class Listener {
  public:
   /// Replaces a socket that a dead server left behind. Fails if a live server answers there, or if the file is not a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control connection between the two sides of a test with two ports: JSON objects, one per line, over a socket. The
-// sides may be two hosts. Nothing that arrives is trusted.
+// sides may be two hosts. Nothing that arrives is trusted. Not wire's frames: those need libsodium, and the sides prove
+// nothing to each other.
 #pragma once
 
 #include <chrono>

@@ -128,6 +128,7 @@ Result<Link> accept_one(const Address& address, Milliseconds limit) {
   if (::poll(&event, 1, static_cast<int>(limit.count())) <= 0) {
     return network_failure(-ETIMEDOUT, fmt::format("no gba has connected for {} s (--timeout)", limit.count() / 1000));
   }
+  // Not by a wire::Listener, whose connections do not block: this is one, whose link waits.
   base::UniqueFd socket(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) {
     return network_failure(-errno, fmt::format("cannot accept a connection: {}", std::strerror(errno)));

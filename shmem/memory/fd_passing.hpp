@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands file descriptors from the node's leader to its other PEs, under any launcher.
+// Hands file descriptors from the node's leader to its other PEs, under any launcher. By connections, which FdExchange
+// has not: a PE notices at once that the leader has gone, the leader sees which user gets the node's memory, and one
+// name is all that the others have to be told.
 #pragma once
 
 #include <chrono>

@@ -19,6 +19,7 @@ Result<std::jthread> start_progress_thread(Network& network) {
     }
   };
   try {
+    // Not a HelperThread: the end of this one stops what it does, which needs a stop token.
     const base::SignalsBlocked blocked;
     std::jthread thread(run);
     network.is_served_by_a_thread();
