@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <string_view>
 
 #include "base/fd.hpp"
+#include "base/unix_address.hpp"
 
 namespace base {
 
@@ -42,11 +42,9 @@ bool is_left_behind(const std::string& path) {
       std::time(nullptr) < status.st_mtime + kYoung) {
     return false;
   }
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const UnixAddress address(path);
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return socket && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-         errno == ECONNREFUSED;
+  return socket && ::connect(socket.get(), address.get(), address.size) != 0 && errno == ECONNREFUSED;
 }
 
 }  // namespace

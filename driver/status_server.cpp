@@ -19,6 +19,7 @@
 #include "base/forks.hpp"
 #include "base/memfd.hpp"
 #include "base/signals_blocked.hpp"
+#include "base/unix_address.hpp"
 #include "base/user.hpp"
 #include "driver/device.hpp"
 #include "driver/group_status.hpp"
@@ -45,8 +46,8 @@ bool is_turned_off() {
 
 bool bind_to(int listener, const std::string& key) {
   for (unsigned number = 0; number < kMostNames; ++number) {
-    const auto address = status_address(status_name(key, ::getpid(), number));
-    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address.socket), address.size) == 0) {
+    const auto address = base::UnixAddress::of_text("@" + status_name(key, ::getpid(), number));
+    if (::bind(listener, address.get(), address.size) == 0) {
       return true;
     }
   }

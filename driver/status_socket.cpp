@@ -19,6 +19,7 @@
 
 #include "base/fd.hpp"
 #include "base/hash.hpp"
+#include "base/unix_address.hpp"
 #include "base/user.hpp"
 #include "driver/vfio_user_channel.hpp"
 
@@ -138,10 +139,10 @@ Result<StatusView> read_view(int file, const Opener& opener, const ucred& peer) 
 
 Result<StatusView> look_through(const Opener& opener) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const auto address = status_address(opener.name);
+  const auto address = base::UnixAddress::of_text("@" + opener.name);
   constexpr timeval kConnectLimit{.tv_sec = kAnswerLimit.count(), .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectLimit, sizeof kConnectLimit);
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+  if (!socket || ::connect(socket.get(), address.get(), address.size) != 0) {
     return errno == EAGAIN ? fail(std::errc::timed_out, kSilent) : fail_errno(errno, "connect");
   }
   const auto peer = check_opener(socket.get());
@@ -173,15 +174,6 @@ std::string key_of_function(const std::string& pci_address) {
 
 std::string status_name(const std::string& key, int pid, unsigned number) {
   return fmt::format("{}{}/{}", name_prefix(key), pid, number);
-}
-
-StatusAddress status_address(const std::string& name) {
-  StatusAddress address{};
-  address.socket.sun_family = AF_UNIX;
-  std::memcpy(static_cast<char*>(address.socket.sun_path) + 1, name.data(),
-              std::min(name.size(), sizeof address.socket.sun_path - 1));
-  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return address;
 }
 
 Result<StatusView> look_through_opener(const std::string& key) {

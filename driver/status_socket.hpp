@@ -3,9 +3,6 @@
 // sends a memfd with a StatusReport and the groups in use, and closes the connection.
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,12 +35,6 @@ std::string key_of_function(const std::string& pci_address);
 /// The name of an abstract Unix socket, which ends with its process, of process `pid` for the device with this key.
 /// `number`: it can have the device open again before it has closed a lost one.
 std::string status_name(const std::string& key, int pid, unsigned number);
-
-struct StatusAddress {
-  sockaddr_un socket;
-  socklen_t size;
-};
-StatusAddress status_address(const std::string& name);
 
 /// What a process has told about a device that it has open.
 struct StatusView {

@@ -2,13 +2,13 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 #include <thread>
 
 #include "base/fd_message.hpp"
+#include "base/unix_address.hpp"
 #include "driver/vfio_user_channel.hpp"
 
 namespace gba {
@@ -21,28 +21,6 @@ using std::chrono::seconds;
 
 /// The interval between attempts to connect to a server that has no room for another connection.
 constexpr milliseconds kConnectRetry{10};
-
-struct Address {
-  sockaddr_un socket;
-  socklen_t size;
-};
-
-Result<Address> make_address(const std::string& name, const std::string& shown) {
-  Address address{};
-  address.socket.sun_family = AF_UNIX;
-  const bool abstract = name.starts_with('@');
-  if (name.size() + (abstract ? 0 : 1) > sizeof(address.socket.sun_path)) {
-    return fail(std::errc::invalid_argument,
-                fmt::format("gba: cannot open {}: the name of a Unix socket has at most {} bytes", shown,
-                            sizeof(address.socket.sun_path) - 1));
-  }
-  std::memcpy(static_cast<void*>(address.socket.sun_path), name.data(), name.size());
-  if (abstract) {
-    address.socket.sun_path[0] = '\0';
-  }
-  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
-  return address;
-}
 
 bool is_other_file(const std::string& name) {
   struct stat status {};
@@ -111,16 +89,18 @@ Result<void> after_failed_transfer(int error, int socket, short events, Deadline
 }  // namespace
 
 Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& shown, Deadline deadline) {
-  const auto address = make_address(name, shown);
-  if (!address) {
-    return address.error();
+  const auto address = base::UnixAddress::of_text(name);
+  if (!address.is_whole) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("gba: cannot open {}: the name of a Unix socket has at most {} bytes", shown,
+                            sizeof(sockaddr_un::sun_path) - 1));
   }
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) {
     return fail_errno(errno, fmt::format("gba: cannot make a socket to open {}", shown));
   }
   // A blocking connect would wait without end for room in the server's queue.
-  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address->socket), address->size) != 0) {
+  while (::connect(socket.get(), address.get(), address.size) != 0) {
     const int error = errno;
     if (error != EINTR && (error != EAGAIN || deadline.passed())) {
       return cannot_connect(error, name, shown);

@@ -6,7 +6,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <chrono>
@@ -15,39 +14,13 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/unix_address.hpp"
 #include "base/user.hpp"
 
 namespace fake_device {
 namespace {
 
 constexpr int kBacklog = 4096;
-
-struct Address {
-  sockaddr_un name{};
-  socklen_t size = 0;
-  [[nodiscard]] const sockaddr* pointer() const { return reinterpret_cast<const sockaddr*>(&name); }
-};
-
-bool is_abstract(const std::string& path) {
-  return path.starts_with('@');
-}
-
-Result<Address> make_address(const std::string& path) {
-  Address address;
-  address.name.sun_family = AF_UNIX;
-  // An abstract name has its length, a file name its NUL.
-  if (path.size() < 2 || path.size() >= sizeof address.name.sun_path) {
-    return failure(fmt::format("cannot listen on \"{}\": a socket name has 2 to {} bytes", path,
-                               sizeof address.name.sun_path - 1));
-  }
-  std::memcpy(address.name.sun_path, path.c_str(), path.size() + 1);
-  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
-  if (is_abstract(path)) {
-    address.name.sun_path[0] = '\0';
-    --address.size;
-  }
-  return address;
-}
 
 base::UniqueFd make_socket() {
   return base::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -71,7 +44,7 @@ Error in_use(const std::string& path) {
 }
 
 // Clears the way for bind: nothing there, or what a dead server has left.
-Result<void> remove_stale(const std::string& path, const Address& address) {
+Result<void> remove_stale(const std::string& path, const base::UnixAddress& address) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     return {};
@@ -80,7 +53,7 @@ Result<void> remove_stale(const std::string& path, const Address& address) {
     return failure(fmt::format("cannot listen on {}: that is a file, not a socket (choose another --socket)", path));
   }
   const base::UniqueFd probe = make_socket();
-  if (::connect(probe.get(), address.pointer(), address.size) == 0 || errno != ECONNREFUSED) {
+  if (::connect(probe.get(), address.get(), address.size) == 0 || errno != ECONNREFUSED) {
     return in_use(path);
   }
   if (::unlink(path.c_str()) != 0) {
@@ -90,9 +63,9 @@ Result<void> remove_stale(const std::string& path, const Address& address) {
 }
 
 // The file must never be open to more than `mode` says, not even for the moment between bind and chmod.
-int bind_with_mode(int fd, const Address& address, unsigned mode) {
+int bind_with_mode(int fd, const base::UnixAddress& address, unsigned mode) {
   const mode_t before = ::umask(~mode & 0777U);
-  const int result = ::bind(fd, address.pointer(), address.size);
+  const int result = ::bind(fd, address.get(), address.size);
   ::umask(before);
   return result;
 }
@@ -100,19 +73,20 @@ int bind_with_mode(int fd, const Address& address, unsigned mode) {
 }  // namespace
 
 Result<Listener> Listener::open(const std::string& path, unsigned mode) {
-  const auto address = make_address(path);
-  if (!address) {
-    return address.error();
+  constexpr std::size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.size() < 2 || path.size() > kMost) {
+    return failure(fmt::format("cannot listen on \"{}\": a socket name has 2 to {} bytes", path, kMost));
   }
-  const bool abstract = is_abstract(path);
+  const auto address = base::UnixAddress::of_text(path);
+  const bool abstract = path.starts_with('@');
   const base::UniqueFd lock = abstract ? base::UniqueFd() : lock_folder(path);
   if (!abstract) {
-    if (const auto cleared = remove_stale(path, *address); !cleared) {
+    if (const auto cleared = remove_stale(path, address); !cleared) {
       return cleared.error();
     }
   }
   base::UniqueFd fd = make_socket();
-  if (!fd || bind_with_mode(fd.get(), *address, mode) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+  if (!fd || bind_with_mode(fd.get(), address, mode) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     return errno == EADDRINUSE ? in_use(path) : failure(fmt::format("cannot listen on {}", path), errno);
   }
   const bool shared = !abstract && (mode & ~kPrivateMode) != 0;

@@ -6,18 +6,17 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <utility>
 
 #include "base/folder.hpp"
+#include "base/unix_address.hpp"
 #include "base/user.hpp"
 #include "wire/listener.hpp"
 
@@ -26,16 +25,8 @@ namespace {
 
 constexpr int kBacklog = 128;
 
-struct SocketAddress {
-  sockaddr_un socket{.sun_family = AF_UNIX, .sun_path = {}};
-  socklen_t size = 0;
+struct SocketAddress : base::UnixAddress {
   base::UniqueFd folder{};  // by which the path goes, if it would be too long
-  [[nodiscard]] const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&socket); }
-  /// REQUIRES: there is room.
-  void set(std::size_t begin, const std::string& name) {
-    std::memcpy(socket.sun_path + begin, name.data(), std::min(name.size(), sizeof(socket.sun_path) - begin));
-    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + begin + name.size());
-  }
 };
 
 std::string file_of(const MeetingPlace& place, const std::string& end) {
@@ -46,23 +37,21 @@ std::string path_of(const MeetingPlace& place, const std::string& end) {
 }
 
 SocketAddress address_of(const MeetingPlace& place, const std::string& end) {
-  SocketAddress address;
   if (place.folder.empty()) {
-    // The user is in the name, so that two users may have exchanges of one name. A leading 0: not in the file system.
-    static_assert(sizeof("shmem-exchange/4294967295//") + kMostNameBytes + kMostNodeBytes + kMostEndBytes <
+    // The user is in the name, so that two users may have exchanges of one name.
+    static_assert(sizeof("@shmem-exchange/4294967295//") + kMostNameBytes + kMostNodeBytes + kMostEndBytes <
                   sizeof(sockaddr_un::sun_path));
-    address.set(1, fmt::format("shmem-exchange/{}/{}/{}", ::geteuid(), place.exchange, end));
-    return address;
+    return {base::UnixAddress::of_text(fmt::format("@shmem-exchange/{}/{}/{}", ::geteuid(), place.exchange, end))};
   }
   std::string path = path_of(place, end);
+  base::UniqueFd folder;
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     static_assert(sizeof("/proc/self/fd/2147483647/.") + kMostNameBytes + kMostNodeBytes + kMostEndBytes <
                   sizeof(sockaddr_un::sun_path));
-    address.folder.reset(::open(place.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    path = fmt::format("/proc/self/fd/{}/{}", address.folder.get(), file_of(place, end));
+    folder.reset(::open(place.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    path = fmt::format("/proc/self/fd/{}/{}", folder.get(), file_of(place, end));
   }
-  address.set(0, path);
-  return address;
+  return {base::UnixAddress(path), std::move(folder)};
 }
 
 base::UniqueFd new_socket() {
@@ -137,7 +126,7 @@ Result<void> check_place(const MeetingPlace& place) {
 Result<base::UniqueFd> connect_in(const MeetingPlace& place, const std::string& end) {
   base::UniqueFd socket = new_socket();
   const SocketAddress address = address_of(place, end);
-  if (!socket || ::connect(socket.get(), address.data(), address.size) != 0) {
+  if (!socket || ::connect(socket.get(), address.get(), address.size) != 0) {
     const int error = errno == ENOENT ? ECONNREFUSED : errno;  // in a folder: no process has had this name yet
     return fail_errno(error, fmt::format("cannot connect to {} of exchange {}", end, place.exchange));
   }
@@ -161,7 +150,7 @@ Result<std::optional<PlaceSocket>> PlaceSocket::open(const MeetingPlace& place, 
   }
   base::UniqueFd socket = new_socket();
   const SocketAddress address = address_of(place, end);
-  if (socket && ::bind(socket.get(), address.data(), address.size) == 0 && ::listen(socket.get(), kBacklog) == 0) {
+  if (socket && ::bind(socket.get(), address.get(), address.size) == 0 && ::listen(socket.get(), kBacklog) == 0) {
     return Opened(PlaceSocket(std::move(socket), std::move(has_lock), std::move(path)));
   }
   return socket && errno == EADDRINUSE

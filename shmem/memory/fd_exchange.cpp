@@ -110,7 +110,7 @@ class FdExchange::Round {
 
   bool deliver(int pe, std::span<const int> fds) const {
     const Address& address = peers_[static_cast<std::size_t>(pe)]->address;
-    NodeSocket to(address.name, folder_);
+    base::UnixAddress to(node_socket(address.name, folder_));
     const Head head{me_, fds.empty() ? 0 : 1, address.secret};
     ExchangeMessage message(&head, sizeof head);
     message.header.msg_name = &to.socket;
@@ -179,11 +179,12 @@ Result<FdExchange> FdExchange::open(const std::string& folder) {
   if (::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: SO_PASSCRED");
   }
-  const NodeSocket address(*name, folder);
+  const std::string socket_name = node_socket(*name, folder);
+  const base::UnixAddress address(socket_name);
   if (::bind(socket.get(), address.get(), address.size) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
   }
-  return FdExchange(std::move(socket), {*name, *secret}, folder, SocketFile(address.path));
+  return FdExchange(std::move(socket), {*name, *secret}, folder, SocketFile(socket_name));
 }
 
 Result<std::vector<base::UniqueFd>> FdExchange::exchange(int mine, int me, std::span<const std::optional<Peer>> peers,

@@ -113,12 +113,13 @@ Result<FdServer> FdServer::open(const std::string& folder) {
   if (!socket) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: socket");
   }
-  const NodeSocket address(*name, folder);
+  const std::string socket_name = node_socket(*name, folder);
+  const base::UnixAddress address(socket_name);
   if (::bind(socket.get(), address.get(), address.size) != 0) {
     return fail_errno(errno, fmt::format("cannot make a Unix socket for the node's PEs{}{}: bind",
                                          folder.empty() ? "" : " in ", folder));
   }
-  SocketFile file(address.path);
+  SocketFile file(socket_name);
   if (::listen(socket.get(), SOMAXCONN) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: listen");
   }
@@ -184,7 +185,7 @@ Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name
 }
 
 Result<std::vector<base::UniqueFd>> FdClient::try_fetch(const base::RandomName& name, int pe, milliseconds limit) {
-  const NodeSocket address(name, folder_);
+  const base::UnixAddress address(node_socket(name, folder_));
   // A connection to a Unix socket that a signal interrupts has not begun.
   const auto deadline = Clock::now() + limit;
   const auto connect = [&] {

@@ -2,48 +2,28 @@
 // Names of the Unix sockets by which the PEs of a node hand over memory: outside the file system, or in a folder.
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/folder.hpp"
 #include "base/random_name.hpp"
+#include "base/unix_address.hpp"
 #include "base/user.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
-/// The address of the socket "shmem-" and a name that cannot be guessed, in the folder; "": outside the file system.
-struct NodeSocket {
-  explicit NodeSocket(const base::RandomName& name, const std::string& folder = {}) {
-    const std::string text = "shmem-" + std::string(name.data(), name.size());
-    socket.sun_family = AF_UNIX;
-    if (!folder.empty()) {
-      path = folder + "/" + text;
-    }
-    const std::string& shown = folder.empty() ? text : path;
-    const std::size_t begin = folder.empty() ? 1 : 0;  // a leading 0: not in the file system
-    const std::size_t length = std::min(shown.size(), sizeof socket.sun_path - begin - 1);
-    std::memcpy(socket.sun_path + begin, shown.data(), length);
-    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + begin + length + (folder.empty() ? 0 : 1));
-  }
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
+/// For a UnixAddress: "shmem-" and a name that cannot be guessed, in the folder; "": outside the file system.
+inline std::string node_socket(const base::RandomName& name, const std::string& folder = {}) {
+  return (folder.empty() ? std::string(1, '\0') : folder + "/") + "shmem-" + std::string(name.data(), name.size());
+}
 
-  sockaddr_un socket{};
-  socklen_t size = 0;
-  std::string path;
-};
-
-/// Removes the file of a socket at its end.
+/// Removes the file of a socket at its end, if it has one.
 class SocketFile {
  public:
-  explicit SocketFile(std::string path = {}) : path_(std::move(path)) {}
+  explicit SocketFile(std::string name) : path_(name.starts_with('\0') ? "" : std::move(name)) {}
   SocketFile(const SocketFile&) = delete;
   SocketFile& operator=(const SocketFile&) = delete;
   SocketFile(SocketFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/unix_address.hpp"
 
 namespace gba {
 namespace {
@@ -48,8 +49,8 @@ void send_file(int client, const Bytes& content) {
 base::Result<StatusView> look_at(const std::optional<Bytes>& content) {
   const std::string key = "status_socket_test " + std::to_string(::getpid());
   const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const auto address = status_address(status_name(key, ::getpid(), 0));
-  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size), 0);
+  const auto address = base::UnixAddress::of_text("@" + status_name(key, ::getpid(), 0));
+  EXPECT_EQ(::bind(listener.get(), address.get(), address.size), 0);
   EXPECT_EQ(::listen(listener.get(), 1), 0);
   std::thread server([&] {
     const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
