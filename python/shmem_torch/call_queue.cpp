@@ -2,7 +2,6 @@
 #include "python/shmem_torch/call_queue.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -14,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_blocked.hpp"
 #include "python/shmem_torch/group_calls.hpp"
 #include "python/shmem_torch/interpreter_exit.hpp"
 #include "python/shmem_torch/without_python.hpp"
@@ -31,22 +31,6 @@ std::string failure_of(const std::exception& thrown) {
     return "out of memory";  // so short that it needs none
   }
 }
-
-/// Signals are for the program's threads: those that it starts while this exists block all of them.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
-  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -85,7 +69,7 @@ bool CallQueue::State::start_thread(const std::shared_ptr<State>& state) {
     return true;
   }
   try {
-    const WithoutSignals blocked;
+    const base::SignalsBlocked blocked;
     state->thread = std::thread([state] { serve(state); });
     state->naps = true;
     return true;

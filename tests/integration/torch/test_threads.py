@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a rank that cannot start a thread."""
+"""The threads of a rank, and calls of one that cannot start any."""
 
 import ctypes
+import os
+import pathlib
+import re
 import signal
 import unittest
 
@@ -51,7 +54,28 @@ def without_threads(rank, size):
     return len(blocked() - before)
 
 
+def signals_of_threads(rank, size):
+    """The numbers of the signals that each thread does not block, but for the main one, which has called the group."""
+    dist.all_reduce(torch.ones(4), async_op=True).get_future().wait()
+    always = {signal.SIGKILL, signal.SIGSTOP, 32, 33}  # which two glibc keeps for itself
+    signals = []
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        status = (task / "status").read_text()
+        blocked = int(re.search(r"^SigBlk:\s*(\w+)", status, re.M).group(1), 16)
+        if int(task.name) != os.getpid():
+            name = re.search(r"^Name:\s*(.*)", status, re.M).group(1)
+            signals.append((name, {i for i in range(1, 65) if not blocked >> (i - 1) & 1} - always))
+    return signals
+
+
 class Threads(RanksTest):
+    def test_they_leave_signals_to_the_program_but_for_faults_of_memory(self):
+        for nodes in (1, 2):
+            for threads in self.on_ranks(2, signals_of_threads, nodes=nodes):
+                self.assertIn("shmem-torch", [name for name, _ in threads])
+                for name, signals in threads:
+                    self.assertEqual(signals, {signal.SIGBUS}, name)
+
     def test_calls_stay_in_order_and_signals_as_they_were(self):
         self.assertEqual(self.on_ranks(2, without_threads), [0, 0])
 
