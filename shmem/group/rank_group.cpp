@@ -165,6 +165,9 @@ void RankGroup::disconnect(const ErrorPointer& why) {
   if (!between_) {
     return;
   }
+  if (collectives_) {
+    count();
+  }
   collectives_.reset();
   team_.reset();
   between_->mail.stop(why);
@@ -201,7 +204,7 @@ Result<void> RankGroup::run(const StagedCall& call, std::chrono::nanoseconds tim
     if (ok && compares_device_barriers_ && call.kind == StagedCall::kBarrier) {
       ok = team_->sync();
     }
-    calls_ += ok ? 1 : 0;
+    counted_.calls += ok ? 1 : 0;
     return ok ? ok : failure_of(ok.error());
   } catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no memory has
     fail_without_memory();
@@ -261,15 +264,22 @@ std::string RankGroup::missing() {
   return in_ranks({std::errc{}, text}).text;
 }
 
+/// With running_ held, and before what counts is gone.
+void RankGroup::count() {
+  const StagedStatistics moved = collectives_->statistics();
+  counted_.direct_calls = moved.direct_calls;
+  counted_.staged_bytes = moved.staged_bytes;
+  counted_.device_barriers = team_->stats().by_device;
+  counted_.sent_bytes = between_ ? between_->network->sent_bytes() : 0;
+}
+
 RankGroup::Statistics RankGroup::statistics() {
   const std::scoped_lock lock(running_);
-  const StagedStatistics moved = collectives_ ? collectives_->statistics() : StagedStatistics{};
-  return {calls_,
-          moved.direct_calls,
-          moved.staged_bytes,
-          mail_->direct_messages(),
-          team_ ? team_->stats().by_device : 0,
-          between_ && between_->network ? between_->network->sent_bytes() : 0};
+  if (collectives_) {
+    count();
+  }
+  counted_.direct_messages = mail_->direct_messages();
+  return counted_;
 }
 
 Result<void> RankGroup::was_given_up() const {

@@ -57,12 +57,12 @@ class RankGroup {
   /// On several nodes: those of this node.
   [[nodiscard]] std::string missing();
   struct Statistics {
-    std::uint64_t calls;  // collective ones without an Error
-    std::uint64_t direct_calls;
-    std::uint64_t staged_bytes;
-    std::uint64_t direct_messages;  // received
-    std::uint64_t device_barriers;
-    std::uint64_t sent_bytes;  // to other nodes
+    std::uint64_t calls = 0;  // collective ones without an Error
+    std::uint64_t direct_calls = 0;
+    std::uint64_t staged_bytes = 0;
+    std::uint64_t direct_messages = 0;  // received
+    std::uint64_t device_barriers = 0;
+    std::uint64_t sent_bytes = 0;  // to other nodes
   };
   [[nodiscard]] Statistics statistics();
 
@@ -114,6 +114,7 @@ class RankGroup {
   [[nodiscard]] std::optional<std::string> why_given_up();
   /// Ends what connects the nodes. Needs no memory.
   void disconnect(const ErrorPointer& why);
+  void count();
   void fail_without_memory();
   void say_goodbye();
 
@@ -125,8 +126,8 @@ class RankGroup {
   std::uint64_t allocations_ = 0;
   std::optional<StagedCollectives> collectives_;
   bool compares_device_barriers_ = false;  // barriers of the device follow an exchange, as other calls do
-  std::uint64_t calls_ = 0;                // under running_
   std::mutex running_;
+  Statistics counted_;            // under running_; all but the calls as of the last count()
   ErrorPointer failed_;           // under running_
   const ErrorPointer no_memory_;  // made beforehand
   std::mutex ending_;

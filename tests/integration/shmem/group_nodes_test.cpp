@@ -83,6 +83,33 @@ TEST_F(GroupOnNodes, ReduceScatterMayOverwriteThisRanksBlock) {
   });
 }
 
+TEST_F(GroupOnNodes, StatisticsStayAfterAFailure) {
+  const SharedCount seen;
+  expect("", 4, [&](shmemx_group_t* group, int rank, int size) -> std::string {
+    std::string bad = check_kind(group, SHMEMX_GROUP_ALLREDUCE, rank, size, 200'000, 0);
+    shmemx_group_statistics_t before{};
+    shmemx_group_statistics_t after{};
+    bad += shmemx_group_statistics(group, &before) == 0 ? "" : shmemx_error_text();
+    seen.add();
+    while (rank == 0 && seen.get() < size) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (rank == 0) {
+      shmemx_group_abort(group, "enough");
+    }
+    const shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    bad += shmemx_group_run(group, &call) != 0 ? "" : "the barrier did not fail";
+    bad += shmemx_group_statistics(group, &after) == 0 ? "" : shmemx_error_text();
+    const bool counted = before.calls == 1 && before.staged_bytes > 0 && before.sent_bytes > 0;
+    const bool kept = after.calls == before.calls && after.staged_bytes >= before.staged_bytes &&
+                      after.sent_bytes >= before.sent_bytes;
+    return bad + (counted && kept ? ""
+                                  : "after the failure " + std::to_string(after.calls) + " calls, " +
+                                        std::to_string(after.staged_bytes) + " bytes staged and " +
+                                        std::to_string(after.sent_bytes) + " sent");
+  });
+}
+
 TEST_F(GroupOnNodes, AlltoallTakesSizesThatDiffer) {
   for (const int size : {3, 4}) {
     expect("", size, check_alltoall);
