@@ -13,18 +13,17 @@ namespace shmem::multi_leader {
 /// There are several rails, and enough bytes to be worth the syncs.
 bool pays(const Members& members, std::size_t bytes);
 
-/// REQUIRES: pays(). `root_node` is the index of the root's node among the team's nodes.
-/// `to`: where this member takes the data; nullptr: it does not. On the nodes without the root `dest` has shares of it
-/// meanwhile.
+/// `root_node` is the index of the root's node among the team's nodes. `to`: where this member takes the data; nullptr:
+/// it does not. On the nodes without the root `dest` has shares of it meanwhile. REQUIRES: pays().
 Result<void> broadcast(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
                        int root_node, std::byte* to);
-/// REQUIRES: pays().
 /// Memory of this member alone: in place of its `source`, of which the others do not read its share_here(), and, if it
 /// takes the result, in place of its `dest`.
 struct OwnBuffers {
   const std::byte* from;
   std::byte* to;  // nullptr: it does not
 };
+/// REQUIRES: pays().
 Result<void> reduce(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                     std::size_t count, const OwnBuffers* own = nullptr);
 /// A reduction whose result is a block for each member costs less than one of all blocks: there are as many members on
