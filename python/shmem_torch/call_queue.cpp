@@ -38,9 +38,9 @@ struct CallQueue::State {
   std::mutex mutex;
   std::condition_variable given;  // for the thread
   std::condition_variable ended;
-  QueuedCall* first = nullptr;  // of those that no thread has taken
-  QueuedCall* last = nullptr;
-  const QueuedCall* leaving = nullptr;  // it is over, and the thread that has made it is about to let go of it
+  QueuedWork* first = nullptr;  // of those that no thread has taken
+  QueuedWork* last = nullptr;
+  const QueuedWork* leaving = nullptr;  // it is over, and the thread that has made it is about to let go of it
   bool making = false;                  // a call has been taken out
   bool naps = false;
   bool hurried = false;
@@ -49,7 +49,7 @@ struct CallQueue::State {
 
   // All are called with the mutex held.
   [[nodiscard]] bool can_make() const { return !making && first != nullptr; }
-  [[nodiscard]] bool is_over(const QueuedCall& call) const { return call.is_over_ && leaving != &call; }
+  [[nodiscard]] bool is_over(const QueuedWork& call) const { return call.is_over_ && leaving != &call; }
   void flush() {
     if (!std::exchange(hurried, true)) {
       given.notify_one();
@@ -57,9 +57,9 @@ struct CallQueue::State {
   }
   /// False if there is no thread yet and none can be started now.
   static bool start_thread(const std::shared_ptr<State>& state);
-  void add(QueuedCall& call);
-  void make_first(std::unique_lock<std::mutex>& lock);
-  void let_go(std::unique_lock<std::mutex>& lock, QueuedCall& call, std::string error);  // with it released
+  void add(QueuedWork& call);
+  QueuedWork& take_first(std::unique_lock<std::mutex>& lock);
+  void end_first(std::unique_lock<std::mutex>& lock, QueuedWork& call, std::string error);  // with it released
   void rest(std::unique_lock<std::mutex>& lock);
   static void serve(const std::shared_ptr<State>& state);
 };
@@ -80,45 +80,42 @@ bool CallQueue::State::start_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-void CallQueue::State::add(QueuedCall& call) {
-  call.keep();
+void CallQueue::State::add(QueuedWork& call) {
+  call.self_ = c10::intrusive_ptr<QueuedWork>::unsafe_reclaim_from_nonowning(&call);
   (first == nullptr ? first : last->next_) = &call;
   last = &call;
 }
 
-void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
-  QueuedCall& call = *std::exchange(first, first->next_);
+/// The caller must make it, and end it, with the mutex released.
+QueuedWork& CallQueue::State::take_first(std::unique_lock<std::mutex>& lock) {
+  QueuedWork& call = *std::exchange(first, first->next_);
   making = true;
   lock.unlock();
-  std::string error;
-  try {
-    error = call.make();
-  } catch (const std::exception& thrown) {
-    error = failure_of(thrown);
-  }
-  let_go(lock, call, std::move(error));
-  lock.lock();
-  leaving = nullptr;
-  making = false;
-  ended.notify_all();
+  return call;
 }
 
 /// What the call has kept goes now, before a waiter returns, which may then expect its group to end. With it the queue
 /// may go: not under its mutex.
-void CallQueue::State::let_go(std::unique_lock<std::mutex>& lock, QueuedCall& call, std::string error) {
-  const PythonWork work;
-  if (work.may_run()) {
-    end(call, error);
+void CallQueue::State::end_first(std::unique_lock<std::mutex>& lock, QueuedWork& call, std::string error) {
+  {
+    const PythonWork work;
+    if (work.may_run()) {
+      end(call, error);
+    }
+    lock.lock();
+    call.error_ = std::move(error);
+    call.has_ended_ = work.may_run();
+    call.is_over_ = true;
+    leaving = &call;
+    lock.unlock();
+    if (work.may_run()) {
+      const auto self = std::move(call.self_);  // it may be the last
+    }
   }
   lock.lock();
-  call.error_ = std::move(error);
-  call.has_ended_ = work.may_run();
-  call.is_over_ = true;
-  leaving = &call;
-  lock.unlock();
-  if (work.may_run()) {
-    call.let_go();
-  }
+  leaving = nullptr;
+  making = false;
+  ended.notify_all();
 }
 
 /// Until there is a call that no thread waits for.
@@ -148,7 +145,8 @@ void CallQueue::State::serve(const std::shared_ptr<State>& state) {
   while (!state->stopping || state->first != nullptr) {
     state->rest(lock);
     while (state->can_make()) {
-      state->make_first(lock);
+      QueuedWork& next = state->take_first(lock);
+      state->end_first(lock, next, next.make());
     }
     state->hurried = false;
     if (state->stopping && state->making) {
@@ -182,7 +180,7 @@ CallQueue::~CallQueue() {
   }
 }
 
-void CallQueue::end(QueuedCall& call, const std::string& error) {
+void CallQueue::end(QueuedWork& call, const std::string& error) {
   try {
     call.end(error);
   } catch (const std::exception&) {
@@ -199,7 +197,7 @@ void CallQueue::require_process() const {
   }
 }
 
-void CallQueue::give(QueuedCall& call) {
+void CallQueue::give(QueuedWork& call) {
   require_process();
   const auto state = state_;  // the call may drop the queue
   std::unique_lock lock(state->mutex);
@@ -220,13 +218,14 @@ void CallQueue::flush() {
   state_->flush();
 }
 
-void CallQueue::wait(QueuedCall& call) {
+void CallQueue::wait(QueuedWork& call) {
   require_process();
   const auto state = state_;
   std::unique_lock lock(state->mutex);
   while (!state->is_over(call)) {
     if (state->can_make()) {
-      state->make_first(lock);
+      QueuedWork& next = state->take_first(lock);
+      state->end_first(lock, next, next.make());
     } else {
       state->ended.wait(lock);
     }
@@ -238,7 +237,7 @@ void CallQueue::wait(QueuedCall& call) {
   }
 }
 
-bool CallQueue::wait_for(QueuedCall& call, std::chrono::milliseconds limit) {
+bool CallQueue::wait_for(QueuedWork& call, std::chrono::milliseconds limit) {
   require_process();
   const auto state = state_;
   std::unique_lock lock(state->mutex);
@@ -252,13 +251,107 @@ bool CallQueue::wait_for(QueuedCall& call, std::chrono::milliseconds limit) {
   return over;
 }
 
-bool CallQueue::is_over(const QueuedCall& call) {
+bool CallQueue::is_over(const QueuedWork& call) {
   require_process();
   const std::scoped_lock lock(state_->mutex);
   if (!call.is_over_) {
     state_->flush();
   }
   return state_->is_over(call);
+}
+
+std::string CollectiveWork::make() try {
+  const int error = shmemx_group_run_signed(group().get(), &call_->to_make(), call_->signature());
+  return told(call_->finish(group(), group().outcome(error)));
+} catch (const std::exception& thrown) {
+  return failure_of(thrown);
+}
+
+std::string FunctionWork::make() try {
+  std::string error = make_();
+  return told(std::move(error));
+} catch (const std::exception& thrown) {
+  return failure_of(thrown);
+}
+
+void QueuedWork::end(const std::string& error) {
+  drop();
+  finish(exception_of(error));
+  settle();
+  ticket_.end();
+}
+
+/// The future, if there is one, once the call is over.
+void QueuedWork::settle() {
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  std::exception_ptr failure;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (completed_) {
+      future.swap(future_);
+      failure = exception_;
+    }
+  }
+  if (future) {
+    complete(*future, result(), failure);
+  }
+}
+
+bool QueuedWork::isSuccess() const {
+  const std::scoped_lock lock(mutex_);
+  return exception_ == nullptr;
+}
+
+bool QueuedWork::wait(std::chrono::milliseconds timeout) {
+  if (timeout == kNoTimeout || timeout.count() < 0) {
+    engine_->queue.wait(*this);
+  } else if (!engine_->queue.wait_for(*this, timeout)) {
+    throw_timeout(title_, timeout, engine_->group.missing());
+  }
+  if (const std::exception_ptr failure = exception(); failure) {
+    std::rethrow_exception(failure);
+  }
+  return true;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
+  engine_->queue.require_process();
+  auto future = future_of_tensors();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (future_) {
+      return future_;
+    }
+    future_ = future;
+  }
+  settle();
+  engine_->queue.flush();  // no thread waits by wait()
+  return future;
+}
+
+std::exception_ptr exception_of(const std::string& error) {
+  try {
+    return error.empty() ? nullptr : std::make_exception_ptr(std::runtime_error(error));
+  } catch (const std::bad_alloc&) {
+    return std::current_exception();
+  }
+}
+
+void throw_timeout(const char* title, std::chrono::milliseconds timeout, const std::string& awaited) {
+  throw std::runtime_error(std::string(title) + ": not over within the timeout of " + std::to_string(timeout.count()) +
+                           " ms that was given to wait()" + (awaited.empty() ? "" : ": " + awaited));
+}
+
+void complete(c10::ivalue::Future& future, std::vector<at::Tensor> results, const std::exception_ptr& failure) {
+  if (failure) {
+    future.setError(failure);
+  } else {
+    future.markCompleted(at::IValue(std::move(results)));
+  }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors() {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
 }
 
 }  // namespace shmem_torch

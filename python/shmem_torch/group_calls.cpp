@@ -90,8 +90,7 @@ GroupHandle::~GroupHandle() {
   shmemx_group_destroy(group_);
 }
 
-int GroupHandle::run(const shmemx_group_call_t& call, std::uint32_t signature) const {
-  const int error = shmemx_group_run_signed(group_, &call, signature);
+int GroupHandle::outcome(int error) const {
   note(error);
   if (error == -ENOMEM) {
     int none = 0;

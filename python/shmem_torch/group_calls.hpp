@@ -78,8 +78,11 @@ class GroupHandle {
   /// Which ranks have not begun the call that is running: the end of a sentence. "": this is not known.
   [[nodiscard]] std::string missing() const;
 
-  /// shmemx_group_run_signed().
-  int run(const shmemx_group_call_t& call, std::uint32_t signature) const;
+  /// Of a collective call, after it: its error, which is noted.
+  int outcome(int error) const;
+  int run(const shmemx_group_call_t& call, std::uint32_t signature) const {
+    return outcome(shmemx_group_run_signed(group_, &call, signature));
+  }
   /// All members' calls fail from now on. Any thread. The reason is told to them.
   void abort(const std::string& reason) const;
   /// A call has failed with this negative errno: remembers it if the group has failed with it.

@@ -27,7 +27,7 @@ WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
       for (at::Tensor& one : all) {
         call.write(one);
       }
-      return shmem_torch::make(call, group);
+      return call.finish(group, group.run(call.to_make(), call.signature()));
     };
     at::Tensor mine = tensor.detach().coalesce();
     Tensors counts(size, at::empty({1}, at::kLong));

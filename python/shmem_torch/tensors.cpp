@@ -294,11 +294,10 @@ const shmemx_group_call_t& TensorCall::to_make() {
   return call;
 }
 
-std::string TensorCall::failure(const GroupHandle& group, int error) const {
-  return failure_on_all(group, name_, error, timeout_, [this] { return description(); });
-}
-
-void TensorCall::copy_results() {
+std::string TensorCall::finish(const GroupHandle& group, int error) {
+  if (error != 0) {
+    return failure_on_all(group, name_, error, timeout_, [this] { return description(); });
+  }
   if (devices_) {
     devices_->store();
   }
@@ -315,6 +314,7 @@ void TensorCall::copy_results() {
       tensor.copy_(flat);
     }
   }
+  return "";
 }
 
 }  // namespace shmem_torch

@@ -68,10 +68,8 @@ class TensorCall {
   /// that fails on all ranks.
   [[nodiscard]] const shmemx_group_call_t& to_make();
   [[nodiscard]] std::uint32_t signature() const { return signature_; }
-  /// Once it is made.
-  void copy_results();
-  /// The text of its failure.
-  [[nodiscard]] std::string failure(const GroupHandle& group, int error) const;
+  /// Once it is made, with this error: the results are in the tensors. "", or why it failed.
+  std::string finish(const GroupHandle& group, int error);
 
   shmemx_group_call_t call{};
   Few<const void*> from{};
