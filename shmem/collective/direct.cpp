@@ -2,7 +2,6 @@
 #include "shmem/collective/direct.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <span>
 
@@ -10,9 +9,6 @@
 
 namespace shmem {
 namespace {
-
-/// Bytes combined at a time: they stay in the cache closest to the processor.
-constexpr std::size_t kCombinedDirectly = std::size_t{8} << 10;
 
 /// Up to this many bytes a copy costs less than the sync after a direct call. Calls whose members combine for each
 /// other have such a sync anyway.
@@ -75,21 +71,16 @@ std::vector<Extent> extents(const void* const* buffers, int count, std::size_t b
 /// Combines `size` bytes of all `from`, and writes the result to all `to`, which may be the same buffers.
 void combine_directly(std::span<const std::byte* const> from, std::span<std::byte* const> to, std::size_t begin,
                       std::size_t size, const TypedReduction& reduction) {
-  std::array<std::byte, kCombinedDirectly> result;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (std::size_t at = 0; at < size; at += kCombinedDirectly) {
-    const std::size_t part = std::min(kCombinedDirectly, size - at);
-    const std::size_t count = part / reduction.reduction.element;
-    copy_cached(result.data(), from[0] + begin + at, part);
-    for (const std::byte* one : from.subspan(1)) {
-      reduction.reduction.combine(result.data(), one + begin + at, count);
-    }
-    if (reduction.finish != nullptr) {
-      reduction.finish(result.data(), count, static_cast<int>(from.size()));
-    }
-    for (std::byte* one : to) {
-      copy_cached(one + begin + at, result.data(), part);
-    }
-  }
+  const auto members = static_cast<int>(from.size());
+  combine_parts(
+      reduction.reduction, size, members,
+      [&](int member, std::size_t at, std::size_t) { return from[static_cast<std::size_t>(member)] + begin + at; },
+      [&](std::size_t at, std::byte* sums, std::size_t part) {
+        reduction.complete(sums, part, members);
+        for (std::byte* one : to) {
+          copy_cached(one + begin + at, sums, part);
+        }
+      });
 }
 
 }  // namespace

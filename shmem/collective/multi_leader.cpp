@@ -2,7 +2,6 @@
 #include "shmem/collective/multi_leader.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <vector>
 
@@ -12,8 +11,6 @@ namespace shmem::multi_leader {
 namespace {
 
 constexpr std::size_t kLeast = std::size_t{32} << 10;
-/// Bytes combined at a time: they stay in the cache closest to the processor.
-constexpr std::size_t kCombined = std::size_t{8} << 10;
 
 /// The member of the team at a place on this node.
 int member_here(const Members& members, int place) {
@@ -45,19 +42,14 @@ Result<void> fetch_shares(const Members& members, std::byte* dest, std::byte* to
 void combine_here(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                   const Share& share, const std::byte* own) {
   const int mine = my_place(members);
-  alignas(64) std::array<std::byte, kCombined> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (std::size_t begin = share.begin; begin < share.begin + share.size; begin += kCombined) {
-    const std::size_t some = std::min(kCombined, share.begin + share.size - begin);
-    for (int place = 0; place < members.here->size; ++place) {
-      const std::byte* const theirs = (place == mine ? own : members.at(source, member_here(members, place))) + begin;
-      if (place == 0) {
-        copy_cached(sum.data(), theirs, some);
-      } else {
-        reduction.combine(sum.data(), theirs, some / reduction.element);
-      }
-    }
-    copy_cached(dest + begin, sum.data(), some);
-  }
+  combine_parts(
+      reduction, share.size, members.here->size,
+      [&](int place, std::size_t at, std::size_t) {
+        return (place == mine ? own : members.at(source, member_here(members, place))) + share.begin + at;
+      },
+      [&](std::size_t at, const std::byte* sums, std::size_t part) {
+        copy_cached(dest + share.begin + at, sums, part);
+      });
 }
 
 /// The sum of the nodes' blocks, in their order.

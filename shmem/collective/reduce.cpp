@@ -14,33 +14,23 @@ namespace {
 
 /// Up to this size every member combines everything: two syncs, and no more scratch than this.
 constexpr std::size_t kSmall = 2048;
-/// Bytes combined at a time: they stay in the cache closest to the processor.
-constexpr std::size_t kPiece = std::size_t{8} << 10;
 
-/// Combines elements `begin` to `end` of members `first` to `last` into `to`, which may be this member's own.
+/// Combines elements `begin` to `end` of members 0 to `last` into `to`, which may be this member's own.
 Result<void> combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
                      std::size_t begin, std::size_t end, int last) {
-  const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
-  alignas(64) std::array<std::byte, kPiece> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
-  alignas(64) std::array<std::byte, kPiece> sum;   // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (std::size_t i = begin; i < end; i += most) {
-    const std::size_t count = std::min(most, end - i);
-    const std::size_t offset = i * reduction.element;
-    const std::size_t bytes = count * reduction.element;
-    for (int member = 0; member <= last; ++member) {
-      const auto theirs = members.read(source, offset, bytes, member, room.data());
-      if (!theirs) {
-        return theirs.error();
-      }
-      if (member == 0) {
-        copy_cached(sum.data(), *theirs, bytes);
-      } else {
-        reduction.combine(sum.data(), *theirs, count);
-      }
-    }
-    copy_cached(to + (i - begin) * reduction.element, sum.data(), bytes);
-  }
-  return {};
+  alignas(64) std::array<std::byte, kCombined> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
+  Result<void> ok;
+  combine_parts(
+      reduction, (end - begin) * reduction.element, last + 1,
+      [&](int member, std::size_t at, std::size_t part) -> const std::byte* {
+        const auto theirs = members.read(source, begin * reduction.element + at, part, member, room.data());
+        if (!theirs) {
+          ok = theirs.error();
+        }
+        return theirs ? *theirs : nullptr;
+      },
+      [to](std::size_t at, const std::byte* sums, std::size_t part) { copy_cached(to + at, sums, part); });
+  return ok;
 }
 
 Result<void> reduce_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
@@ -278,8 +268,8 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
 /// In place: others read this member's source, so the result is written after they have.
 Result<void> scan_in_place(const Members& members, const Reduction& reduction, std::byte* dest, std::size_t count,
                            int last) {
-  alignas(64) std::array<std::byte, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
+  alignas(64) std::array<std::byte, kCombined> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  const std::size_t most = kCombined / reduction.element;
   for (std::size_t i = 0; i < count; i += most) {
     const std::size_t end = std::min(count, i + most);
     auto ok = scan_piece(members, reduction, piece.data(), dest, i, end, last);

@@ -4,18 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "shmem/collective/direct.hpp"
 
 namespace shmem {
-namespace {
-
-/// Bytes combined at a time: they stay in the cache closest to the processor.
-constexpr std::size_t kCombined = std::size_t{8} << 10;
-
-}  // namespace
 
 StagedCollectives::StagedCollectives(Job& job, Team& team, const Stages& stages, const SymmetricMemories& memories)
     : job_(job), team_(team), stages_(stages), memories_(memories), given_(static_cast<std::size_t>(team.size())) {
@@ -249,19 +242,13 @@ Result<void> StagedCollectives::make_staged(const StagedCall& call, std::size_t 
 /// Combines the members' pieces, and calls write(offset, sums, size) for each part.
 template <typename Piece, typename Write>
 void StagedCollectives::combine(std::size_t size, Piece piece_of, Write write) const {
-  const std::size_t element = reduction_.reduction.element;
-  alignas(64) std::array<std::byte, kCombined> sums;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (std::size_t at = 0; at < size; at += kCombined) {
-    const std::size_t part = std::min(kCombined, size - at);
-    move_bytes(sums.data(), piece_of(0) + at, part);
-    for (int member = 1; member < team_.size(); ++member) {
-      reduction_.reduction.combine(sums.data(), piece_of(member) + at, part / element);
-    }
-    if (reduction_.finish != nullptr) {
-      reduction_.finish(sums.data(), part / element, team_.size());
-    }
-    write(at, sums.data(), part);
-  }
+  combine_parts(
+      reduction_.reduction, size, team_.size(),
+      [&](int member, std::size_t at, std::size_t) { return piece_of(member) + at; },
+      [&](std::size_t at, std::byte* sums, std::size_t part) {
+        reduction_.complete(sums, part, team_.size());
+        write(at, sums, part);
+      });
 }
 
 /// Each member combines a share of the piece, shows it in its own stage, and then reads the others' shares.

@@ -172,8 +172,8 @@ Result<void> StagedOnNodes::make_alone(const StagedCall& call, const TypedReduct
     std::byte* const to = takes ? static_cast<std::byte*>(call.to[0]) + offset : stage_;
     move_bytes(to, static_cast<const std::byte*>(call.from[0]) + offset, size);
     ok = all.allreduce(to, count, typed.reduction);
-    if (ok && takes && typed.finish != nullptr) {
-      typed.finish(to, count, team_.size());
+    if (ok && takes) {
+      typed.complete(to, size, team_.size());
     }
   }
   return ok;
@@ -204,8 +204,8 @@ Result<void> StagedOnNodes::reduce_piece(const StagedCall& call, const TypedRedu
       move_bytes(to, stage_, size);
     }
   }
-  if (ok && takes && typed.finish != nullptr) {
-    typed.finish(to, count, team_.size());
+  if (ok && takes) {
+    typed.complete(to, size, team_.size());
   }
   return ok;
 }
@@ -225,8 +225,8 @@ Result<void> StagedOnNodes::scatter_piece(const StagedCall& call, const TypedRed
   }
   std::byte* const to = static_cast<std::byte*>(call.to[0]) + offset;
   auto ok = multi_leader::reduce_scatter(all, typed.reduction, stage_, size, own, to);
-  if (ok && typed.finish != nullptr) {
-    typed.finish(to, size / typed.reduction.element, team_.size());
+  if (ok) {
+    typed.complete(to, size, team_.size());
   }
   return ok;
 }
@@ -267,9 +267,7 @@ Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduct
       ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count * number);
       if (ok) {
         move_bytes(to(0), stage_ + static_cast<std::size_t>(team_.me()) * size, size);
-      }
-      if (ok && typed.finish != nullptr) {
-        typed.finish(to(0), count, team_.size());
+        typed.complete(to(0), size, team_.size());
       }
       break;
     }

@@ -32,6 +32,12 @@ struct TypedReduction {
   Reduction reduction{};
   /// For averages: divides what all members have summed up. nullptr: nothing is left to do.
   void (*finish)(void* elements, std::size_t count, int members) = nullptr;
+  /// The end of a combination of all members' elements.
+  void complete(void* elements, std::size_t bytes, int members) const {
+    if (finish != nullptr) {
+      finish(elements, bytes / reduction.element, members);
+    }
+  }
 };
 /// Nothing if there is no such operation on that type, such as a bitwise one on floating-point numbers.
 std::optional<TypedReduction> typed_reduction(ElementType type, ElementOperation operation);
