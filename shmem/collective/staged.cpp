@@ -25,6 +25,10 @@ bool StagedCollectives::gives(const StagedCall& call) const {
   return (call.kind != StagedCall::kBroadcast && call.kind != StagedCall::kScatter) || call.root == team_.me();
 }
 
+bool StagedCollectives::takes_sums(const StagedCall& call) const {
+  return combines(call.kind) && (call.kind != StagedCall::kReduce || call.root == team_.me());
+}
+
 void StagedCollectives::write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const {
   if (!gives(call) || size == 0) {
     return;
@@ -38,7 +42,7 @@ void StagedCollectives::write_piece(std::byte* to, const StagedCall& call, std::
 /// Whether this member combines what it gives to itself from where it is. It does not if the result would overwrite it
 /// before.
 bool StagedCollectives::keeps_own(const StagedCall& call) const {
-  if (!combines(call.kind) || (call.kind == StagedCall::kReduce && call.root != team_.me())) {
+  if (!takes_sums(call)) {
     return combines(call.kind);
   }
   const auto* const from = static_cast<const std::byte*>(own_block(call));
@@ -115,47 +119,59 @@ Result<void> StagedCollectives::next_piece() {
   return team_.sync();
 }
 
-Result<void> StagedCollectives::run(const StagedCall& call) {
-  if (const std::string problem = problem_of(call, team_.size()); !problem.empty()) {
-    // The others hear of it, instead of waiting.
-    auto ok = meet(head_of(call, CallHead::kRefused), 0, [](std::byte*) {});
-    if (!ok && has_failed()) {
-      return ok;
+/// Before each call. The members hear of one that cannot be made, instead of waiting.
+Result<void> StagedCollectives::prepare(const StagedCall& call) {
+  const std::string problem = problem_of(call, team_.size());
+  if (problem.empty()) {
+    if (combines(call.kind)) {
+      reduction_ = *typed_reduction(call.type, call.operation);
     }
-    part();
-    return fail(std::errc::invalid_argument, fmt::format("shmem: PE {}: {}", team_.me(), problem));
+    return {};
   }
-  if (combines(call.kind)) {
-    reduction_ = *typed_reduction(call.type, call.operation);
+  auto ok = meet(head_of(call, CallHead::kRefused), 0, [](std::byte*) {});
+  if (!ok && has_failed()) {
+    return ok;
+  }
+  part();
+  return fail(std::errc::invalid_argument, fmt::format("shmem: PE {}: {}", team_.me(), problem));
+}
+
+/// Small data goes along with the heads.
+Result<void> StagedCollectives::run(const StagedCall& call) {
+  if (auto ok = prepare(call); !ok) {
+    return ok;
   }
   if (call.kind == StagedCall::kBarrier && team_barriers_) {
     return team_.sync();
   }
-  if (nodes_) {
-    return run_on_nodes(call);
-  }
-  return call.kind == StagedCall::kAlltoall ? alltoall(call) : make(call);
-}
-
-/// Small data goes along with the heads.
-Result<void> StagedCollectives::run_on_nodes(const StagedCall& call) {
-  const bool has_data = call.kind != StagedCall::kBarrier && call.kind != StagedCall::kAlltoall;
-  const std::size_t bytes = has_data ? call.bytes : 0;
-  const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
-  const bool in_line = bytes <= StagedOnNodes::kRoom / blocks;
-  const bool takes_along = in_line && gives(call);
-  auto ok = meet(head_of(call, 0), takes_along ? bytes * blocks : 0,
-                 [&](std::byte* to) { write_piece(to, call, 0, takes_along ? bytes : 0); });
-  if (!ok) {
-    return ok;
-  }
   if (call.kind == StagedCall::kAlltoall) {
-    return nodes_->alltoall(call);
+    return alltoall(call);
   }
-  if (!in_line) {
-    return nodes_->make(call, reduction_);
+  const std::size_t bytes = call.kind == StagedCall::kBarrier ? 0 : call.bytes;
+  const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
+  if (bytes > (nodes_ ? StagedOnNodes::kRoom : kInlineRoom) / blocks) {
+    return run_large(call, blocks);
   }
-  return bytes == 0 ? ok : use(call, 0, bytes, true, [this](int member) { return given_data(member); });
+  auto ok =
+      meet(head_of(call, 0), gives(call) ? bytes * blocks : 0, [&](std::byte* to) { write_piece(to, call, 0, bytes); });
+  const auto given = [&](int member, int block) {
+    return given_data(member) + static_cast<std::size_t>(block) * bytes;
+  };
+  if (ok && bytes != 0 && takes_sums(call)) {
+    combine_parts(
+        reduction_.reduction, bytes, team_.size(),
+        [&](int member, std::size_t at, std::size_t) { return given(member, blocks == 1 ? 0 : team_.me()) + at; },
+        [&](std::size_t at, std::byte* sums, std::size_t part) {
+          reduction_.complete(sums, part, team_.size());
+          std::memcpy(static_cast<std::byte*>(call.to[0]) + at, sums, part);
+        });
+  } else if (ok && bytes != 0) {
+    take(call, 0, bytes, given);
+  }
+  if (ok || !has_failed()) {
+    part();
+  }
+  return ok;
 }
 
 /// After the exchange: all members whose buffers are needed have shown where they are.
@@ -180,88 +196,75 @@ Result<void> StagedCollectives::run_directly(const StagedCall& call, std::size_t
   return team_.sync();  // afterwards each may change its own buffers
 }
 
-Result<void> StagedCollectives::make(const StagedCall& call) {
-  const std::size_t bytes = call.kind == StagedCall::kBarrier ? 0 : call.bytes;
-  const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
-  const bool in_line = bytes <= kInlineRoom / blocks;
-  // Whole cache lines, and so whole elements.
-  const std::size_t most = in_line ? bytes : stages_.half / blocks / 64 * 64;
-  const std::size_t first = std::min(bytes, most);
+/// By way of the stages, or on one node, if all members show where their buffers are, from there.
+Result<void> StagedCollectives::run_large(const StagedCall& call, std::size_t blocks) {
+  const std::size_t most = stages_.half / blocks / 64 * 64;  // whole cache lines, and so whole elements
   std::vector<SymmetricPlace> places;
-  if (!in_line) {
+  if (!nodes_) {
     places = places_to_show(call, memories_, team_.me(), team_.size());
   }
   const std::size_t places_bytes = places.size() * sizeof(SymmetricPlace);
   const bool shows = !places.empty() && places_bytes <= kInlineRoom;
-  if (!in_line && !shows) {
-    stage_piece(call, 0, first);
+  if (!nodes_ && !shows) {
+    stage_piece(call, 0, std::min(call.bytes, most));
   }
-  const bool takes_along = in_line && gives(call);
-  const std::size_t along = takes_along ? bytes * blocks : shows ? places_bytes : 0;
-  auto ok = meet(head_of(call, shows ? std::uint64_t{kDirect} : 0), along, [&](std::byte* to) {
-    if (takes_along) {
-      write_piece(to, call, 0, bytes);
-    } else if (shows) {
+  auto ok = meet(head_of(call, shows ? std::uint64_t{kDirect} : 0), shows ? places_bytes : 0, [&](std::byte* to) {
+    if (shows) {
       std::memcpy(to, places.data(), places_bytes);
     }
   });
-  if (ok && !in_line && all_show(call)) {
+  if (ok && nodes_) {
+    return nodes_->make(call, reduction_);
+  }
+  if (ok && all_show(call)) {
     return run_directly(call, 0);
   }
   bool any_shows = false;  // those have not staged their first piece
-  for (int member = 0; ok && !in_line && member < team_.size(); ++member) {
+  for (int member = 0; ok && member < team_.size(); ++member) {
     any_shows = any_shows || has_given(member, kDirect);
   }
-  if (ok && in_line && bytes != 0) {
-    ok = use(call, 0, bytes, true, [this](int member) { return given_data(member); });
+  if (ok || !has_failed()) {
+    part();
   }
-  if (!ok && has_failed()) {
-    return ok;
-  }
-  part();
-  return ok && !in_line ? make_staged(call, most, !any_shows) : ok;
+  return ok ? make_staged(call, most, !any_shows) : ok;
 }
 
 /// Piece by piece. `is_staged`: all members have staged their first one before the exchange.
 Result<void> StagedCollectives::make_staged(const StagedCall& call, std::size_t most, bool is_staged) {
-  for (std::size_t offset = 0; offset < call.bytes; offset += most) {
+  Result<void> ok;
+  for (std::size_t offset = 0; ok && offset < call.bytes; offset += most) {
     const std::size_t size = std::min(most, call.bytes - offset);
     if (offset != 0 || !is_staged) {
       stage_piece(call, offset, size);
-      if (auto ok = next_piece(); !ok) {
-        return ok;
-      }
+      ok = next_piece();
     }
-    if (auto ok = use(call, offset, size, false, [this](int member) { return staged(member); }); !ok) {
-      return ok;
+    if (ok && combines(call.kind)) {
+      ok = combine_staged(call, offset, size);
+    } else if (ok) {
+      take(call, offset, size,
+           [&](int member, int block) { return staged(member) + static_cast<std::size_t>(block) * size; });
     }
   }
-  return {};
+  return ok;
 }
 
-/// Combines the members' pieces, and calls write(offset, sums, size) for each part.
-template <typename Piece, typename Write>
-void StagedCollectives::combine(std::size_t size, Piece piece_of, Write write) const {
-  combine_parts(
-      reduction_.reduction, size, team_.size(),
-      [&](int member, std::size_t at, std::size_t) { return piece_of(member) + at; },
-      [&](std::size_t at, std::byte* sums, std::size_t part) {
-        reduction_.complete(sums, part, team_.size());
-        write(at, sums, part);
-      });
-}
-
-/// Each member combines a share of the piece, shows it in its own stage, and then reads the others' shares.
+/// Each member combines its own block, or a share of the only one, which it shows in its own stage; then it reads the
+/// others' shares.
 Result<void> StagedCollectives::combine_staged(const StagedCall& call, std::size_t offset, std::size_t size) {
   const int me = team_.me();
-  const bool takes = call.kind == StagedCall::kAllreduce || call.root == me;
-  const Share mine = share_of(me, team_.size(), size);
-  const std::byte* const own = keeps_own(call) ? static_cast<const std::byte*>(call.from[0]) + offset : staged(me);
-  std::byte* const shown = stage(me, turn_) + mine.begin;
+  const bool shares = !has_blocks(call.kind);
+  const Share mine = shares ? share_of(me, team_.size(), size) : Share{0, size};
+  const std::size_t place = shares ? mine.begin : static_cast<std::size_t>(me) * size;  // in the stages
+  const std::byte* const own =
+      keeps_own(call) ? static_cast<const std::byte*>(own_block(call)) + offset + mine.begin : staged(me) + place;
+  std::byte* const shown = stage(me, turn_) + place;
+  const bool takes = takes_sums(call);
   std::byte* const to = takes ? static_cast<std::byte*>(call.to[0]) + offset : nullptr;
-  combine(
-      mine.size, [&](int member) { return (member == me ? own : staged(member)) + mine.begin; },
-      [&](std::size_t at, const std::byte* sums, std::size_t part) {
+  combine_parts(
+      reduction_.reduction, mine.size, team_.size(),
+      [&](int member, std::size_t at, std::size_t) { return (member == me ? own : staged(member) + place) + at; },
+      [&](std::size_t at, std::byte* sums, std::size_t part) {
+        reduction_.complete(sums, part, team_.size());
         if (call.kind == StagedCall::kAllreduce || !takes) {
           move_bytes(shown + at, sums, part);
         }
@@ -269,65 +272,30 @@ Result<void> StagedCollectives::combine_staged(const StagedCall& call, std::size
           move_bytes(to + mine.begin + at, sums, part);
         }
       });
-  if (auto ok = team_.sync(); !ok) {
-    return ok;
-  }
-  for (int distance = 1; takes && distance < team_.size(); ++distance) {
+  auto ok = shares ? team_.sync() : Result<void>();
+  for (int distance = 1; ok && shares && takes && distance < team_.size(); ++distance) {
     const int member = (me + distance) % team_.size();
     const Share theirs = share_of(member, team_.size(), size);
     move_bytes(to + theirs.begin, staged(member) + theirs.begin, theirs.size);
   }
-  return {};
+  return ok;
 }
 
-template <typename Piece>
-Result<void> StagedCollectives::use(const StagedCall& call, std::size_t offset, std::size_t size, bool in_line,
-                                    Piece piece_of) {
+/// What this member takes as it is: block_of(member, block) is a block of what a member gives.
+template <typename Block>
+void StagedCollectives::take(const StagedCall& call, std::size_t offset, std::size_t size, Block block_of) const {
   const int me = team_.me();
   const auto to = [&](int i) { return static_cast<std::byte*>(call.to[i]) + offset; };
-  const auto write = [&](std::size_t at, const std::byte* sums, std::size_t part) {
-    move_bytes(to(0) + at, sums, part);
-  };
-  switch (call.kind) {
-    case StagedCall::kBroadcast:
-      if (me != call.root) {
-        move_bytes(to(0), piece_of(call.root), size);
-      }
-      return {};
-    case StagedCall::kReduce:
-    case StagedCall::kAllreduce:
-      if (!in_line) {
-        return combine_staged(call, offset, size);
-      }
-      if (call.kind == StagedCall::kAllreduce || me == call.root) {
-        combine(size, piece_of, write);
-      }
-      return {};
-    case StagedCall::kGather:
-    case StagedCall::kAllgather:
-      for (int distance = 0; (call.kind == StagedCall::kAllgather || me == call.root) && distance < team_.size();
-           ++distance) {
-        const int member = (me + distance) % team_.size();
-        move_bytes(to(member), piece_of(member), size);
-      }
-      return {};
-    case StagedCall::kScatter:
-      move_bytes(to(0), piece_of(call.root) + static_cast<std::size_t>(me) * size, size);
-      return {};
-    case StagedCall::kReduceScatter:
-      combine(
-          size,
-          [&](int member) {
-            return member == me && !in_line && keeps_own(call) ? static_cast<const std::byte*>(own_block(call)) + offset
-                                                               : piece_of(member) + static_cast<std::size_t>(me) * size;
-          },
-          write);
-      return {};
-    case StagedCall::kBarrier:
-    case StagedCall::kAlltoall:
-      break;
+  if (call.kind == StagedCall::kScatter) {
+    move_bytes(to(0), block_of(call.root, me), size);
+  } else if (call.kind == StagedCall::kBroadcast && me != call.root) {
+    move_bytes(to(0), block_of(call.root, 0), size);
+  } else if (call.kind == StagedCall::kAllgather || (call.kind == StagedCall::kGather && me == call.root)) {
+    for (int distance = 0; distance < team_.size(); ++distance) {
+      const int member = (me + distance) % team_.size();
+      move_bytes(to(member), block_of(member, 0), size);
+    }
   }
-  return {};
 }
 
 }  // namespace shmem

@@ -60,14 +60,15 @@ class StagedCollectives {
   [[nodiscard]] bool has_given(int member, Flags flag) const { return (given_head(member).flags & flag) != 0; }
   [[nodiscard]] const std::byte* staged(int member) const { return stage(member, turn_); }
   [[nodiscard]] bool gives(const StagedCall& call) const;
+  [[nodiscard]] bool takes_sums(const StagedCall& call) const;
   [[nodiscard]] bool keeps_own(const StagedCall& call) const;
   [[nodiscard]] const void* own_block(const StagedCall& call) const;
   void write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const;
   void stage_piece(const StagedCall& call, std::size_t offset, std::size_t size);
   [[nodiscard]] bool all_show(const StagedCall& call) const;
+  Result<void> prepare(const StagedCall& call);
   Result<void> run_directly(const StagedCall& call, std::size_t skipped);
-  Result<void> run_on_nodes(const StagedCall& call);
-  Result<void> make(const StagedCall& call);
+  Result<void> run_large(const StagedCall& call, std::size_t blocks);
   Result<void> make_staged(const StagedCall& call, std::size_t most, bool is_staged);
 
   Result<void> meet(const CallHead& mine, std::size_t size, Writer write);
@@ -80,11 +81,9 @@ class StagedCollectives {
   [[nodiscard]] const CallHead& given_head(int member) const;
   [[nodiscard]] const std::byte* given_data(int member) const;
 
-  template <typename Piece>
-  Result<void> use(const StagedCall& call, std::size_t offset, std::size_t size, bool in_line, Piece piece_of);
+  template <typename Block>
+  void take(const StagedCall& call, std::size_t offset, std::size_t size, Block block_of) const;
   Result<void> combine_staged(const StagedCall& call, std::size_t offset, std::size_t size);
-  template <typename Piece, typename Write>
-  void combine(std::size_t size, Piece piece_of, Write write) const;
   Result<void> alltoall(const StagedCall& call);
   Result<void> agree_on_blocks(AlltoallPlan& plan);
   void stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most);

@@ -64,6 +64,10 @@ Result<void> StagedCollectives::agree_on_blocks(AlltoallPlan& plan) {
 }
 
 Result<void> StagedCollectives::alltoall(const StagedCall& call) {
+  if (nodes_) {
+    auto ok = meet(head_of(call, 0), 0, [](std::byte*) {});
+    return ok ? nodes_->alltoall(call) : ok;
+  }
   const int members = team_.size();
   AlltoallPlan plan{.sizes = BlockSizes(call, members),
                     .most = stages_.half / static_cast<std::size_t>(members) / 64 * 64};
