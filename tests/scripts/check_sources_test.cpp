@@ -87,6 +87,21 @@ TEST(CheckSources, FindsFunctionsOfAWalkThatAreNotThere) {
   EXPECT_THAT(outcome.output, HasSubstr("1 files, 2 problems"));
 }
 
+TEST(CheckSources, FindsAFunctionOfAWalkThatOnlyAnotherClassHas) {
+  const SmallTree tree;
+  tree.write("base/fd.cpp", "void Fd::open() {}\nvoid Pipe::close() {}\nclass Local {\n  void look() {}\n};\n");
+  tree.write("base/pipe.hpp", "class Pipe final : public Fd {\n  void close();\n};\nclass Fd;\n");
+  tree.write("docs/architecture.md",
+             "| 1 | `Fd::open` | `base/fd.cpp` | opens |\n| 2 | `Local::look` | `base/fd.cpp` | |\n"
+             "| 3 | `Pipe::close` | `base/pipe.hpp` | |\n| 4 | `Fd::close` | `base/fd.cpp` | |\n"
+             "| 5 | `Fd::close` | `base/pipe.hpp` | |\n");
+  const auto outcome = tree.check();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("docs/architecture.md: Fd::close is not in base/fd.cpp"));
+  EXPECT_THAT(outcome.output, HasSubstr("docs/architecture.md: Fd::close is not in base/pipe.hpp"));
+  EXPECT_THAT(outcome.output, HasSubstr("2 files, 2 problems"));
+}
+
 TEST(CheckSources, KeepsWireBelowItsUsersAndAwayFromTheDriver) {
   const SmallTree tree;
   tree.write("base/fd.hpp", "");
