@@ -125,11 +125,6 @@ BlockSizes::BlockSizes(const StagedCall& call, int members)
   mine_.insert(mine_.end(), call.to_bytes, call.to_bytes + members);
 }
 
-std::uint64_t* BlockSizes::rows_after_setting(int me) {
-  std::copy(mine_.begin(), mine_.end(), row(me));
-  return rows_.data();
-}
-
 Result<void> BlockSizes::compare(int me) const {
   const int members = static_cast<int>(members_);
   for (int from = 0; from < members; ++from) {

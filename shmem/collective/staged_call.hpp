@@ -76,8 +76,6 @@ class BlockSizes {
   [[nodiscard]] std::size_t row_bytes() const { return 2 * members_ * sizeof(std::uint64_t); }
   [[nodiscard]] const std::uint64_t* my_row() const { return mine_.data(); }
   [[nodiscard]] std::uint64_t* row(int member) { return &rows_[static_cast<std::size_t>(member) * 2 * members_]; }
-  /// All rows, of which only that of member `me` is set.
-  [[nodiscard]] std::uint64_t* rows_after_setting(int me);
 
   // Once all rows are set.
   [[nodiscard]] std::uint64_t given(int from, int to) const {

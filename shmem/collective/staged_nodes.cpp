@@ -352,10 +352,14 @@ Result<void> StagedOnNodes::move(const StagedCall& call) {
 
 Result<void> StagedOnNodes::alltoall(const StagedCall& call) {
   const auto number = static_cast<std::size_t>(team_.size());
-  ProcessGroup& all = team_.everybody();
   BlockSizes sizes(call, team_.size());
-  const std::vector<std::size_t> rows(number, sizes.row_bytes());
-  if (auto ok = checked(all.allgather(rows, sizes.rows_after_setting(team_.me()))); !ok) {
+  const void* const row = sizes.my_row();
+  std::vector<void*> rows(number);
+  for (std::size_t member = 0; member < number; ++member) {
+    rows[member] = sizes.row(static_cast<int>(member));
+  }
+  StagedCall tell{.kind = StagedCall::kAllgather, .bytes = sizes.row_bytes(), .from = &row, .to = rows.data()};
+  if (auto ok = make(tell, {}); !ok) {
     return ok;
   }
   if (auto ok = sizes.compare(team_.me()); !ok) {
@@ -375,7 +379,7 @@ Result<void> StagedOnNodes::alltoall(const StagedCall& call) {
     auto scratch = ScratchBuffer::allocate(std::accumulate(call.from_bytes, call.from_bytes + number, std::size_t{0}),
                                            "of an alltoall in place");
     if (!scratch) {
-      return checked(Result<void>(all.give_up("alltoall", scratch.error())));
+      return checked(Result<void>(team_.everybody().give_up("alltoall", scratch.error())));
     }
     copy = *std::move(scratch);
     std::byte* at = copy.data();

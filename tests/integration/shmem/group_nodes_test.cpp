@@ -56,6 +56,43 @@ TEST_F(GroupOnNodes, ReduceScatterSendsEachBlockToItsNodeOnce) {
   }
 }
 
+/// Ranks send to those of their own node. The leaders of the nodes, ranks 0 and 1, tell each other the sizes.
+TEST_F(GroupOnNodes, AlltoallSendsNothingWithinANode) {
+  expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    constexpr std::size_t kBytes = 200'000;
+    constexpr std::size_t kHeads = 4000;
+    std::vector<Bytes> from;
+    std::vector<Bytes> to;
+    std::vector<const void*> from_places;
+    std::vector<void*> to_places;
+    std::vector<std::uint64_t> bytes;
+    for (int other = 0; other < size; ++other) {
+      bytes.push_back(other % 2 == rank % 2 ? kBytes : 0);
+      from.push_back(filled(rank, other, bytes.back()));
+      to.emplace_back(bytes.back());
+      from_places.push_back(from.back().data());
+      to_places.push_back(to.back().data());
+    }
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLTOALL);
+    call.from = from_places.data();
+    call.to = to_places.data();
+    call.from_bytes = bytes.data();
+    call.to_bytes = bytes.data();
+    const std::uint64_t before = sent_bytes(group);
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    const std::uint64_t sent = sent_bytes(group) - before;
+    const bool leads = rank < 2;
+    for (int other = rank % 2; other < size; other += 2) {
+      if (to[static_cast<std::size_t>(other)] != filled(other, rank, kBytes)) {
+        return "wrong data";
+      }
+    }
+    return (leads ? sent < kHeads : sent == 0) ? "" : std::to_string(sent) + " bytes were sent";
+  });
+}
+
 TEST_F(GroupOnNodes, ReduceScatterMayOverwriteThisRanksBlock) {
   expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
     constexpr std::size_t kBytes = 1'500'000;
