@@ -26,8 +26,8 @@ struct OwnBuffers {
 /// REQUIRES: pays().
 Result<void> reduce(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                     std::size_t count, const OwnBuffers* own = nullptr);
-/// A reduction whose result is a block for each member costs less than one of all blocks: there are as many members on
-/// each node, and `bytes` enough, all blocks together, or so few nodes, that each may send to each.
+/// Each member combines blocks, not the leader of its node all of them (on_nodes::reduce_scatter): there are as many
+/// members on each node, and `bytes` enough, all blocks together, or so few nodes, that each may send to each.
 bool scatters(const Members& members, std::size_t bytes);
 /// Combines the members' blocks for this one in `to`. Each block crosses the network once. What the members of a node
 /// combine is in their `stage`, a block of `size` bytes for each member; this one's blocks for itself and for members

@@ -328,6 +328,50 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
 
 namespace {
 
+/// On a node's first member: its members' blocks for those of each node, and the sums of the nodes' for its own.
+Result<void> exchange_sums(const Members& members, const Reduction& reduction, std::byte* blocks, std::size_t size) {
+  const auto& nodes = members.spanning->by_node();
+  const auto mine = static_cast<std::size_t>(members.spanning->my_node());
+  const auto& here = nodes[mine];
+  const std::size_t taken = here.size() * size;
+  const auto scratch =
+      ScratchBuffer::allocate(nodes.size() * taken, "in which the blocks of a node's PEs are combined");
+  if (!scratch) {
+    return scratch.error();
+  }
+  for_others_here(members, [&](int member) {
+    const std::size_t all = static_cast<std::size_t>(members.size()) * size;
+    reduction.combine(blocks, members.at(blocks, member), all / reduction.element);
+  });
+  std::vector<std::span<const std::byte>> from;
+  std::vector<std::span<std::byte>> to;
+  std::byte* at = blocks;
+  for (const auto& there : nodes) {
+    from.emplace_back(at, there.size() * size);
+    to.emplace_back(scratch->data() + to.size() * taken, taken);
+    at += from.back().size();
+  }
+  if (auto ok = members.spanning->leaders().alltoall(from, to); !ok) {
+    return ok;
+  }
+  std::byte* const sums = scratch->data();
+  for (std::size_t node = 1; node < nodes.size(); ++node) {
+    reduction.combine(sums, to[node].data(), taken / reduction.element);
+  }
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    move_bytes(members.at(from[mine].data() + i * size, here[i]), sums + i * size, size);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> reduce_scatter(const Members& members, const Reduction& reduction, std::byte* blocks, std::size_t size) {
+  return members.spanning->sync_around([&] { return exchange_sums(members, reduction, blocks, size); });
+}
+
+namespace {
+
 /// On a node's first member: one piece of its members' results, computed from all members, so that nodes may alternate
 /// among the members. In place too: nothing is written before all has been read.
 Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,

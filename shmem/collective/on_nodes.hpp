@@ -19,6 +19,9 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
 /// Combines the members of each node in order, then the nodes: the same bits on all members.
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count);
+/// Combines the members' blocks of `size` bytes, one for each member in the order of the nodes, which each has at the
+/// same place of its memory. Afterwards this member's block is there. Each block crosses the network once.
+Result<void> reduce_scatter(const Members& members, const Reduction& reduction, std::byte* blocks, std::size_t size);
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive);
 

@@ -210,21 +210,27 @@ Result<void> StagedOnNodes::reduce_piece(const StagedCall& call, const TypedRedu
   return ok;
 }
 
-/// Each member combines the blocks for itself and for the members at its place on the other nodes.
+/// Each member combines the blocks for itself and for the members at its place on the other nodes; or the leader of
+/// each node all of them.
 Result<void> StagedOnNodes::scatter_piece(const StagedCall& call, const TypedReduction& typed, std::size_t offset,
                                           std::size_t size) {
   const Members all = members();
+  const auto number = static_cast<std::size_t>(team_.size());
+  const bool by_all = multi_leader::scatters(all, size * number);
   std::vector<const std::byte*> own;
-  for (int member = 0; member < team_.size(); ++member) {
-    const auto i = static_cast<std::size_t>(member);
+  for (std::size_t i = 0; i < number; ++i) {
     own.push_back(static_cast<const std::byte*>(call.from[i]) + offset);
-    if (!multi_leader::is_at_my_place(all, member)) {
-      move_bytes(stage_ + i * size, own.back(), size);
+    if (!by_all || !multi_leader::is_at_my_place(all, static_cast<int>(i))) {
+      move_bytes(stage_ + (by_all ? i : places_[i]) * size, own.back(), size);
       staged_bytes_ += size;
     }
   }
   std::byte* const to = static_cast<std::byte*>(call.to[0]) + offset;
-  auto ok = multi_leader::reduce_scatter(all, typed.reduction, stage_, size, own, to);
+  auto ok = by_all ? multi_leader::reduce_scatter(all, typed.reduction, stage_, size, own, to)
+                   : on_nodes::reduce_scatter(all, typed.reduction, stage_, size);
+  if (ok && !by_all) {
+    move_bytes(to, stage_ + places_[static_cast<std::size_t>(team_.me())] * size, size);
+  }
   if (ok) {
     typed.complete(to, size, team_.size());
   }
@@ -237,50 +243,32 @@ Result<void> StagedOnNodes::make_piece(const StagedCall& call, const TypedReduct
   if (call.kind == StagedCall::kReduce || call.kind == StagedCall::kAllreduce) {
     return reduce_piece(call, typed, offset, size);
   }
-  const Members all = members();
-  if (call.kind == StagedCall::kReduceScatter &&
-      multi_leader::scatters(all, size * static_cast<std::size_t>(team_.size()))) {
+  if (call.kind == StagedCall::kReduceScatter) {
     return scatter_piece(call, typed, offset, size);
   }
+  const Members all = members();
   const bool is_root = call.root == team_.me();
-  const auto number = static_cast<std::size_t>(team_.size());
-  const std::size_t blocks = has_blocks(call.kind) ? number : 1;
-  for (std::size_t i = 0; (call.kind != StagedCall::kBroadcast || is_root) && i < blocks; ++i) {
-    move_bytes(stage_ + i * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
+  const bool broadcasts = call.kind == StagedCall::kBroadcast;  // else it gathers
+  if (!broadcasts || is_root) {
+    move_bytes(stage_, static_cast<const std::byte*>(call.from[0]) + offset, size);
     staged_bytes_ += size;
   }
   const auto to = [&](std::size_t i) { return static_cast<std::byte*>(call.to[i]) + offset; };
-  Result<void> ok;
-  switch (call.kind) {
-    case StagedCall::kBroadcast:
-      if (multi_leader::pays(all, size)) {
-        return multi_leader::broadcast(all, stage_, stage_, size, call.root, team_.node_of(call.root),
-                                       is_root ? nullptr : to(0));
-      }
-      ok = on_nodes::broadcast(all, stage_, stage_, size, call.root);
-      if (ok && !is_root) {
-        move_bytes(to(0), stage_, size);
-      }
-      break;
-    case StagedCall::kReduceScatter: {
-      const std::size_t count = size / typed.reduction.element;
-      ok = on_nodes::reduce(all, typed.reduction, stage_, stage_, count * number);
-      if (ok) {
-        move_bytes(to(0), stage_ + static_cast<std::size_t>(team_.me()) * size, size);
-        typed.complete(to(0), size, team_.size());
-      }
-      break;
+  if (broadcasts && multi_leader::pays(all, size)) {
+    return multi_leader::broadcast(all, stage_, stage_, size, call.root, team_.node_of(call.root),
+                                   is_root ? nullptr : to(0));
+  }
+  if (broadcasts) {
+    auto ok = on_nodes::broadcast(all, stage_, stage_, size, call.root);
+    if (ok && !is_root) {
+      move_bytes(to(0), stage_, size);
     }
-    case StagedCall::kAllgather: {
-      std::byte* const gathered = stage_ + (size + 63) / 64 * 64;
-      ok = on_nodes::fcollect(all, gathered, stage_, size);
-      for (std::size_t member = 0; ok && member < number; ++member) {
-        move_bytes(to(member), gathered + member * size, size);
-      }
-      break;
-    }
-    default:
-      break;
+    return ok;
+  }
+  std::byte* const gathered = stage_ + (size + 63) / 64 * 64;
+  auto ok = on_nodes::fcollect(all, gathered, stage_, size);
+  for (std::size_t member = 0; ok && member < places_.size(); ++member) {
+    move_bytes(to(member), gathered + member * size, size);
   }
   return ok;
 }

@@ -37,22 +37,64 @@ std::uint64_t sent_bytes(shmemx_group_t* group) {
   return shmemx_group_statistics(group, &now) == 0 ? now.sent_bytes : 0;
 }
 
-TEST_F(GroupOnNodes, ReduceScatterSendsEachBlockToItsNodeOnce) {
-  constexpr std::size_t kBytes = 200'000;
+/// A call of `kind` with `bytes` on ranks that are on so many nodes in turn. The ranks of node i send expected[i] bytes
+/// to other nodes, and heads.
+std::string check_sent(shmemx_group_t* group, int kind, int rank, std::size_t bytes, int size,
+                       const std::vector<std::size_t>& expected) {
   constexpr std::size_t kHeads = 4000;
-  for (const std::size_t nodes : {2, 3}) {
-    for (const std::size_t each : {1, 2}) {
-      const auto body = [&](shmemx_group_t* group, int rank, int size) -> std::string {
-        const std::uint64_t before = sent_bytes(group);
-        std::string bad = check_kind(group, SHMEMX_GROUP_REDUCE_SCATTER, rank, size, kBytes, 0);
-        const std::uint64_t sent = sent_bytes(group) - before;
-        const std::size_t expected = (nodes - 1) * kBytes;
-        return sent >= expected && sent < expected + kHeads ? bad : bad + std::to_string(sent) + " bytes were sent";
-      };
-      std::vector<const char*> names{"kiwi", "lemon", "mango"};
-      names.resize(nodes);
-      expect("", static_cast<int>(nodes * each), body, names);
+  const std::uint64_t before = sent_bytes(group);
+  std::string bad = check_kind(group, kind, rank, size, bytes, 0);
+  const std::uint64_t sent = sent_bytes(group) - before;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
+  std::vector<void*> to;
+  for (std::uint64_t& one : all) {
+    to.push_back(&one);
+  }
+  const void* const from = &sent;
+  shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLGATHER);
+  call.from = &from;
+  call.to = to.data();
+  call.bytes = sizeof(sent);
+  bad += shmemx_group_run(group, &call) == 0 ? "" : shmemx_error_text();
+  for (std::size_t node = 0; node < expected.size(); ++node) {
+    std::uint64_t by_node = 0;
+    for (std::size_t i = node; i < all.size(); i += expected.size()) {
+      by_node += all[i];
     }
+    if (by_node < expected[node] || by_node >= expected[node] + kHeads) {
+      bad += std::to_string(by_node) + " bytes were sent by node " + std::to_string(node) + ", which has " +
+             std::to_string(expected[node]) + " to send; ";
+    }
+  }
+  return bad;
+}
+
+TEST_F(GroupOnNodes, ReduceScatterSendsEachBlockToItsNodeOnce) {
+  for (const std::size_t bytes : {std::size_t{5000}, std::size_t{200'000}, std::size_t{1'000'000}}) {
+    for (const auto& [nodes, size] : {std::pair(2, 2), {2, 3}, {2, 4}, {3, 3}, {3, 4}, {3, 6}}) {
+      std::vector<std::size_t> expected;
+      for (int node = 0; node < nodes; ++node) {
+        const int here = (size - node + nodes - 1) / nodes;
+        expected.push_back(static_cast<std::size_t>(size - here) * bytes);
+      }
+      std::vector<const char*> names{"kiwi", "lemon", "mango"};
+      names.resize(static_cast<std::size_t>(nodes));
+      expect(
+          "", size,
+          [&](shmemx_group_t* group, int rank, int all) {
+            return check_sent(group, SHMEMX_GROUP_REDUCE_SCATTER, rank, bytes, all, expected);
+          },
+          names);
+    }
+  }
+}
+
+TEST_F(GroupOnNodes, AllreduceSendsEachByteOnceEachWay) {
+  constexpr std::size_t kBytes = 3'000'000;  // several pieces of a stage
+  for (const int size : {2, 3, 4}) {
+    expect("", size, [](shmemx_group_t* group, int rank, int all) {
+      return check_sent(group, SHMEMX_GROUP_ALLREDUCE, rank, kBytes, all, {kBytes, kBytes});
+    });
   }
 }
 
@@ -94,7 +136,7 @@ TEST_F(GroupOnNodes, AlltoallSendsNothingWithinANode) {
 }
 
 TEST_F(GroupOnNodes, ReduceScatterMayOverwriteThisRanksBlock) {
-  expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
+  const auto body = [](shmemx_group_t* group, int rank, int size) -> std::string {
     constexpr std::size_t kBytes = 1'500'000;
     std::vector<Bytes> blocks;
     std::vector<const void*> from;
@@ -117,7 +159,9 @@ TEST_F(GroupOnNodes, ReduceScatterMayOverwriteThisRanksBlock) {
       }
     }
     return blocks[static_cast<std::size_t>(rank)] == expected ? "" : "wrong data";
-  });
+  };
+  expect("", 3, body);
+  expect("", 4, body);
 }
 
 TEST_F(GroupOnNodes, StatisticsStayAfterAFailure) {
