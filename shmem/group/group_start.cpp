@@ -50,7 +50,7 @@ NetworkSettings settings_of(const Job& job, RemoteBoard& board) {
   settings.interrupts = Notices::interrupts;
   settings.rdma_only = job.options.network_require == NetworkUse::kRdma;
   for (int pe = 0; pe < job.world_size(); ++pe) {
-    settings.is_remote.push_back(pe != job.world_me());
+    settings.is_remote.push_back(pe != job.world_me());  // also those of this node: for notices, and to hear of an end
     settings.names.push_back(fmt::format("PE {} (on {})", pe, job.nodes.host(pe)));
   }
   return settings;
