@@ -89,6 +89,7 @@ Result<NetworkSettings> network_from(const shmemx_exchange_network_t& given) {
   }
   settings.place = *place;
   std::istringstream members(given.members != nullptr ? given.members : "");
+  members.exceptions(std::ios::badbit);  // no memory for an address throws, and does not end the list
   for (std::string text; std::getline(members, text, ',');) {
     auto seed = endpoint_from(text);
     if (!seed) {

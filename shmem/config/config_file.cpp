@@ -108,6 +108,7 @@ std::vector<ConfigFile> config_files(const Environment& environment, bool more_r
 
 Result<void> parse_config(const std::string& path, const std::string& text, ConfigValues& values) {
   std::istringstream lines(text);
+  lines.exceptions(std::ios::badbit);  // no memory for a word throws, and does not end the text
   std::map<std::string, int, std::less<>> seen;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {

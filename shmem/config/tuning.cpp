@@ -132,6 +132,7 @@ auto number_setter(std::optional<T>& target, T least, T most) {
 /// Returns "" or the problem.
 std::string read_row(const std::string& text, TuningRow& row) {
   std::istringstream words(text);
+  words.exceptions(std::ios::badbit);  // no memory for a word throws, and does not end the text
   if (std::string wrong = read_teams(words, row.teams, true); !wrong.empty()) {
     return wrong;
   }
@@ -153,6 +154,7 @@ std::string read_row(const std::string& text, TuningRow& row) {
 /// Returns "" or the problem.
 std::string read_row(const std::string& text, CollectiveRow& row) {
   std::istringstream words(text);
+  words.exceptions(std::ios::badbit);
   std::string name;
   words >> name;
   const auto* const found = std::ranges::find(kCollectiveNames, name);
@@ -199,6 +201,7 @@ std::string to_string(const RowTeams& teams) {
 Result<int> read_table(const TableText& table, const std::string& text,
                        const std::function<std::string(int line, const std::string& content)>& row) {
   std::istringstream lines(text);
+  lines.exceptions(std::ios::badbit);
   bool begun = false;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
