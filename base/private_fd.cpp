@@ -14,6 +14,7 @@
 #include <cstring>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 namespace base {
 namespace {
@@ -63,8 +64,10 @@ class FdSet {
 constinit FdSet private_fds;
 constinit FdSet private_epolls;
 constinit std::atomic<int> dead_fd{-1};  // no event ever comes from it; -1: it could not be made
-/// Held over a fork, and while a descriptor is closed: between its removal and its end it may not be inherited.
+/// Held over a fork, and while a descriptor that is no socket is closed: between its removal and its end it may not be
+/// inherited.
 constinit std::mutex changes;
+constinit Closing* closing_sockets = nullptr;  // under `changes`; each is on the stack of its thread
 
 /// Calls `use` for each descriptor in what /proc/self/fdinfo has of an epoll descriptor: lines "tfd:  5 events: ...".
 template <typename Use>
@@ -80,10 +83,11 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
-/// Not by fstat(): ThreadSanitizer would report that another library's thread has just made the descriptor.
-bool is_socket(int fd) {
+/// Of a socket; 0: it is none. Not by fstat(): ThreadSanitizer would report that another library's thread has just made
+/// the descriptor.
+ino_t socket_inode(int fd) {
   struct stat status {};
-  return ::fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && S_ISSOCK(status.st_mode);
+  return ::fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
 /// The descriptors that `epoll` waits for, and those that epoll descriptors among them wait for.
@@ -100,7 +104,7 @@ void for_each_member(int epoll, Use use, int depth = 0) {
     const std::string_view text(part.data(), kept + static_cast<std::size_t>(got));
     const auto whole = text.rfind('\n') + 1;  // 0: no line ends here
     for_each_line(text.substr(0, whole), [&](int fd) {
-      if (depth < kDeepest && !is_socket(fd)) {
+      if (depth < kDeepest && socket_inode(fd) == 0) {
         for_each_member(fd, use, depth + 1);
       }
       use(fd);
@@ -139,6 +143,12 @@ void in_parent() {
 void in_child() {
   private_epolls.for_each([](int epoll) { for_each_member(epoll, replace); });
   private_fds.for_each(replace);
+  // The threads that close these are not in this process.
+  for (const Closing* one = std::exchange(closing_sockets, nullptr); one != nullptr; one = one->next()) {
+    if (one->has_socket()) {
+      replace(one->fd());
+    }
+  }
   changes.unlock();
 }
 
@@ -159,15 +169,35 @@ void keep_private(int fd) noexcept {
   }
 }
 
-std::unique_lock<std::mutex> before_close(int fd) noexcept {
-  std::unique_lock lock(changes);
+Closing::Closing(int fd) noexcept : no_fork_(changes), fd_(fd), inode_(socket_inode(fd)) {
   private_fds.remove(fd);
-  return lock;
+  if (inode_ != 0) {
+    next_ = std::exchange(closing_sockets, this);
+    no_fork_.unlock();
+  }
+}
+
+Closing::~Closing() {
+  if (inode_ == 0) {
+    return;
+  }
+  const std::lock_guard lock(changes);
+  // Not there in a child that this thread has forked from a signal handler.
+  for (Closing** one = &closing_sockets; *one != nullptr; one = &(*one)->next_) {
+    if (*one == this) {
+      *one = next_;
+      return;
+    }
+  }
+}
+
+bool Closing::has_socket() const noexcept {
+  return socket_inode(fd_) == inode_;
 }
 
 void PrivateFd::reset() noexcept {
   if (const int fd = std::exchange(fd_, -1); fd >= 0) {
-    const auto no_fork = before_close(fd);
+    const Closing closing(fd);
     ::close(fd);
   }
 }

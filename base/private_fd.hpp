@@ -3,6 +3,8 @@
 // alive to the other end after its death, for as long as the child lives.
 #pragma once
 
+#include <sys/types.h>
+
 #include <mutex>
 #include <utility>
 
@@ -10,11 +12,31 @@
 
 namespace base {
 
-/// From now on a forked child gets a dead descriptor of this number, until before_close(). For owners other than
-/// PrivateFd.
+/// From now on a forked child gets a dead descriptor of this number, until its end. For owners other than PrivateFd.
 void keep_private(int fd) noexcept;
-/// What comes before the end of a descriptor, private or not. While the result lives, this process does not fork.
-[[nodiscard]] std::unique_lock<std::mutex> before_close(int fd) noexcept;
+
+/// Lives while its thread closes a descriptor, private or not. No child gets the descriptor, also if it is forked
+/// meanwhile. Forks do not wait for the close of a socket: that may take as long as the sender of an unread message
+/// likes. They wait for the close of other descriptors, which this process has opened itself.
+class Closing {
+ public:
+  explicit Closing(int fd) noexcept;
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+  ~Closing();
+
+  // For the fork handler.
+  [[nodiscard]] const Closing* next() const { return next_; }
+  /// The number still has the socket: no other thread has got it for another one.
+  [[nodiscard]] bool has_socket() const noexcept;
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  std::unique_lock<std::mutex> no_fork_;  // of other descriptors
+  const int fd_;
+  ino_t inode_ = 0;          // each socket has its own
+  Closing* next_ = nullptr;  // in the list of those that close sockets
+};
 
 /// A UniqueFd of which a forked child gets a dead descriptor under the same number. Numbers of 2^20 and more are not
 /// replaced. Used by one thread at a time; all may fork.

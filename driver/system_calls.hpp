@@ -68,7 +68,7 @@ class SystemFd {
   }
   ~SystemFd() {
     if (fd_ >= 0) {
-      const auto no_fork = base::before_close(fd_);
+      const base::Closing closing(fd_);
       system_->close(fd_);
     }
   }

@@ -10,10 +10,15 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <thread>
 #include <vector>
+
+#include "tests/support/lingering_sockets.hpp"
 
 namespace {
 
@@ -114,6 +119,59 @@ TEST(PrivateFd, LeavesOthersToChildren) {
               return ::recv(second.here.get(), &byte, 1, 0) == 1 ? 0 : 1;
             }),
             0);
+}
+
+TEST(PrivateFd, IsNotWaitedForByForksIfItsCloseTakesLong) {
+  test_support::LingeringSockets sockets;
+  auto [here, there] = connect();
+  sockets.send(there.get(), "x", 1, 1);
+  PrivateFd mine(std::move(here));
+  const int number = mine.get();
+  const std::jthread closing([&mine] { mine.reset(); });
+  while (::fcntl(number, F_GETFD) >= 0) {
+    std::this_thread::yield();
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(in_child([number] { return ::fcntl(number, F_GETFD) < 0 ? 0 : 1; }), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{20}) << "the close takes a minute";
+  sockets.end();
+}
+
+TEST(PrivateFd, IsNotInAChildThatIsForkedWhileItIsClosed) {
+  auto [here, there] = connect();
+  const int number = here.get();
+  base::keep_private(number);
+  const base::Closing closing(number);
+  const Child child;
+  here.reset();
+  EXPECT_TRUE(has_ended(there, kSoon));
+  // Another thread gets the number before the first one knows that the close is over.
+  const auto next = connect();
+  ASSERT_EQ(next.here.get(), number);
+  ASSERT_EQ(::send(next.there.get(), "x", 1, 0), 1);
+  EXPECT_EQ(in_child([&next] {
+              char byte = 0;
+              return ::recv(next.here.get(), &byte, 1, 0) == 1 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(PrivateFd, ThatIsNoSocketIsClosedBetweenForks) {
+  const int file = ::dup(STDERR_FILENO);
+  std::atomic<bool> forked{false};
+  std::jthread forking;
+  {
+    const base::Closing closing(file);
+    forking = std::jthread([&forked] {
+      EXPECT_EQ(in_child([] { return 0; }), 0);
+      forked = true;
+    });
+    ::usleep(50'000);
+    EXPECT_FALSE(forked);
+    ::close(file);
+  }
+  forking.join();
+  EXPECT_TRUE(forked);
 }
 
 int epoll_with(const std::vector<int>& fds) {

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors in messages whose close() takes as long as their sender likes: no call waits for it.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <thread>
 #include <vector>
 
-#include "base/fd_message.hpp"
+#include "tests/support/lingering_sockets.hpp"
 #include "tests/unit/kv/exchange_impostor.hpp"
 
 namespace {
@@ -20,72 +12,15 @@ using namespace exchange_test;  // NOLINT(google-build-using-namespace): what th
 
 constexpr std::chrono::seconds kAtOnce{3};
 
-/// Sockets that cannot send what they have, and whose close() waits for that until this ends.
-class LingeringSockets {
+class LingeringSockets : public test_support::LingeringSockets {
  public:
-  LingeringSockets() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    place_.sin_family = AF_INET;
-    place_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof place_;
-    EXPECT_EQ(::bind(listener_.get(), address(), size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 64), 0);
-    EXPECT_EQ(::getsockname(listener_.get(), address(), &size), 0);
-  }
-  LingeringSockets(const LingeringSockets&) = delete;
-  LingeringSockets& operator=(const LingeringSockets&) = delete;
-  ~LingeringSockets() { end(); }
-  /// They can all be closed from now on.
-  void end() {
-    for (const auto& sink : sinks_) {
-      const linger now{.l_onoff = 1, .l_linger = 0};
-      ::setsockopt(sink.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);  // resets the connection
-    }
-    sinks_.clear();
-  }
-
-  base::UniqueFd make() {
-    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(socket.get(), address(), sizeof place_), 0);
-    sinks_.emplace_back(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const std::vector<char> bytes(1 << 16);
-    while (::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
-    }
-    const linger long_time{.l_onoff = 1, .l_linger = 60};
-    EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
-    return socket;
-  }
-  /// Sends so many of them with the message, and has none of them afterwards.
+  using test_support::LingeringSockets::send;
   void send(const Channel& channel, const void* data, std::size_t bytes, std::size_t count) {
-    std::vector<base::UniqueFd> sockets(count);
-    std::vector<int> numbers;
-    for (auto& socket : sockets) {
-      socket = make();
-      numbers.push_back(socket.get());
-    }
-    std::vector<char> copy(bytes);
-    std::memcpy(copy.data(), data, bytes);
-    iovec part{.iov_base = copy.data(), .iov_len = bytes};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    base::attach_fds(header, control, numbers);
-    // Its receiver may have ended the connection because of an earlier message.
-    const bool sent = ::sendmsg(channel.fd(), &header, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
-    EXPECT_TRUE(sent || errno == EPIPE || errno == ECONNRESET) << errno;
-    closers_.emplace_back([closing = std::move(sockets)] {});  // waits if the receiver has closed them already
+    send(channel.fd(), data, bytes, count);
   }
   void send(const Channel& channel, const ChannelMessage& message, std::size_t count) {
-    send(channel, &message, sizeof message, count);
+    send(channel.fd(), &message, sizeof message, count);
   }
-
- private:
-  [[nodiscard]] sockaddr* address() { return reinterpret_cast<sockaddr*>(&place_); }
-
-  std::vector<std::jthread> closers_;
-  base::UniqueFd listener_;
-  sockaddr_in place_{};
-  std::vector<base::UniqueFd> sinks_;
 };
 
 template <typename Call>
