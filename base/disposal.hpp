@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of what other processes have sent, and of their memory, in a thread of its own.
+// The end of what other processes have sent, and of their memory, in threads of its own.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,9 @@
 
 namespace base {
 
+/// So many ends that take long hold up no other one.
+constexpr std::size_t kMostSlowEnds = 16;
+
 /// The last process that unmaps memory, of one that was killed for instance, also frees it: that may take a second for
 /// each GiB. And the close() of a descriptor that another process has sent takes as long as that process likes, as
 /// does that of a connection that may have unread messages with descriptors. No call waits for that, nor does the
@@ -21,7 +24,7 @@ class Disposal {
   Disposal();
   Disposal(const Disposal&) = delete;
   Disposal& operator=(const Disposal&) = delete;
-  /// Ends the rest. What takes longer than a moment goes on in the thread.
+  /// Ends the rest. What takes longer than a moment goes on in its thread.
   ~Disposal();
 
   /// Ends an object soon after the last call that uses it.
@@ -42,8 +45,7 @@ class Disposal {
  private:
   struct Queue;
 
-  const std::shared_ptr<Queue> queue_;  // the thread has it, too
-  HelperThread thread_;                 // started with the first
+  const std::shared_ptr<Queue> queue_;  // the threads have it, too
 };
 
 }  // namespace base

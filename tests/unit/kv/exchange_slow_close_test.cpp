@@ -58,6 +58,28 @@ TEST(SlowDescriptors, OfAReaderHoldUpNeitherItsOwnerNorOthers) {
   expect_at_once("close", [&] { owner.close(); });
 }
 
+TEST(SlowDescriptors, OfAFewReadersLeaveRoomForOthers) {
+  constexpr int kSlow = 3;
+  constexpr int kOrdinary = 100;  // more than may wait to be closed
+  const std::string name = exchange_name(702);
+  LingeringSockets sockets;
+  Member owner(name, {.lease_ms = 1000});
+  owner.make_memory(4096);
+  for (int i = 0; i < kSlow; ++i) {
+    Channel channel = *Channel::connect(name, 0);
+    sockets.send(channel, "short", 5, 1);
+    sockets.send(channel, message_of(Kind::kRegion, 1), 2);  // nobody will read it
+    EXPECT_TRUE(is_closed(channel));
+  }
+  for (int i = 0; i < kOrdinary; ++i) {
+    Channel channel = *Channel::connect(name, 0);
+    ASSERT_EQ(channel.send(message_of(Kind::kGone, 1)), std::errc{});
+    ASSERT_TRUE(is_closed(channel));
+  }
+  expect_service(name, owner);
+  expect_at_once("close", [&] { owner.close(); });
+}
+
 TEST(SlowDescriptors, OfAnOwnerHoldUpNoReader) {
   for (int variant = 0; variant < 6; ++variant) {
     const std::string name = exchange_name(710 + variant);
