@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/disposal.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <mutex>
 #include <new>
+
+#include "base/fd.hpp"
+#include "base/fd_message.hpp"
 
 namespace base {
 namespace {
@@ -60,6 +66,9 @@ struct Disposal::Queue : std::enable_shared_from_this<Queue> {
 Disposal::Disposal() : queue_(std::make_shared<Queue>()) {}
 
 Disposal::~Disposal() {
+  if (fork_ != forks()) {
+    return;  // a thread of the parent may hold the mutex
+  }
   std::unique_lock lock(queue_->mutex);
   queue_->stop = true;
   queue_->changed.notify_all();
@@ -89,6 +98,32 @@ void Disposal::add(std::shared_ptr<const void> used) noexcept try {
 bool Disposal::is_behind() const {
   const std::lock_guard lock(queue_->mutex);
   return queue_->size >= kManyToDispose;
+}
+
+/// Shuts a socket. True: nothing is in it, and nothing can come any more; this is not known of SOCK_STREAM.
+bool Disposal::empty_socket(int socket) noexcept {
+  ::shutdown(socket, SHUT_RDWR);
+  bool has_connections = true;  // that could not be accepted
+  while (!is_behind()) {
+    UniqueFd client(retry([socket] { return ::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
+    if (!client) {
+      has_connections = errno != EAGAIN && errno != EINVAL && errno != EOPNOTSUPP;
+      break;
+    }
+    close_socket(std::move(client));
+  }
+  const int on = 1;
+  // With this, the kernel tells each message, also an empty one, from the end: it has control data.
+  if (has_connections || ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return false;
+  }
+  FdMessage<1> unread(nullptr, 0);
+  ssize_t got = -1;
+  do {
+    got = unread.receive(socket, MSG_DONTWAIT | MSG_PEEK, false);
+  } while (got < 0 && errno == ECONNRESET);  // told once, before the messages
+  return got < 0 ? errno == EAGAIN || errno == ENOTCONN || errno == EINVAL
+                 : got == 0 && (unread.header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0;
 }
 
 /// Without a thread, the destructor ends things, or the thread that starts with a later one.

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/forks.hpp"
 #include "base/helper_thread.hpp"
 
 namespace base {
@@ -18,7 +19,8 @@ constexpr std::size_t kMostSlowEnds = 16;
 /// The last process that unmaps memory, of one that was killed for instance, also frees it: that may take a second for
 /// each GiB. And the close() of a descriptor that another process has sent takes as long as that process likes, as
 /// does that of a connection that may have unread messages with descriptors. No call waits for that, nor does the
-/// thread that notices deaths. Thread-safe.
+/// thread that notices deaths. Thread-safe. A forked child may destroy it, and close its copies of sockets, which ends
+/// nothing for the parent; and nothing else.
 class Disposal {
  public:
   Disposal();
@@ -39,12 +41,24 @@ class Disposal {
       // It ends with the caller's.
     }
   }
+  /// Ends a Unix socket, and its connections if it listens: the other ends see that at once. If it has no unread
+  /// messages, with descriptors that could make that wait, it is closed here, without a thread. (Not SOCK_STREAM.)
+  template <typename Fd>
+  void close_socket(Fd socket) noexcept {
+    const bool is_ours = fork_ == forks();  // a forked child must not shut its parent's
+    if (socket.get() >= 0 && is_ours && !empty_socket(socket.get())) {
+      take(std::move(socket));
+    }
+  }
   /// So much waits for its end that the caller should not make more of it: each may take a descriptor.
   [[nodiscard]] bool is_behind() const;
 
  private:
   struct Queue;
 
+  bool empty_socket(int socket) noexcept;
+
+  const unsigned fork_ = forks();       // of the process that has the threads
   const std::shared_ptr<Queue> queue_;  // the threads have it, too
 };
 
