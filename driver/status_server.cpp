@@ -109,6 +109,7 @@ StatusServer::~StatusServer() {
   ending_.store(true, std::memory_order_relaxed);
   ::eventfd_write(wake_.get(), 1);
   ::pthread_join(thread_, nullptr);
+  disposal_.close_socket(std::move(listener_));
 }
 
 void* StatusServer::run(void* server) {
@@ -135,9 +136,12 @@ void StatusServer::serve() {
     if (events[1].revents == 0) {
       continue;
     }
-    const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (client && may_look(client.get())) {
-      answer(client.get());
+    if (!disposal_.is_behind()) {
+      UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (client && may_look(client.get())) {
+        answer(client.get());
+      }
+      disposal_.close_socket(std::move(client));
     }
     ::poll(events.data(), 1, kPauseMs);
   }

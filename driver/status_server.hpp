@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/disposal.hpp"
 #include "base/fd.hpp"
 #include "base/private_fd.hpp"
 #include "driver/result.hpp"
@@ -18,7 +19,8 @@ namespace gba {
 class Device;
 
 /// A thread that sleeps until a process of the same user, or of root, connects, or until the device is lost. It reads
-/// registers, and waits for no client: an answer is one descriptor, and there are at most 100 in a second. If the
+/// registers, and waits for no client: an answer is one descriptor, there are at most 100 in a second, and what clients
+/// send is closed in other threads. If the
 /// kernel wants the device back, it gets it, also from a process that computes or whose barriers end too soon to look.
 /// A forked child does not have the thread.
 class StatusServer {
@@ -42,7 +44,8 @@ class StatusServer {
   Result<base::UniqueFd> report();
 
   Device& device_;
-  const unsigned fork_;  // forks() of the process that the thread is in
+  const unsigned fork_;      // forks() of the process that the thread is in
+  base::Disposal disposal_;  // of clients' connections
   base::PrivateFd listener_;
   base::UniqueFd wake_;
   std::atomic<bool> ending_{false};

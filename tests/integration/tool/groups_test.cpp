@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -21,6 +22,7 @@
 #include "base/fd.hpp"
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/integration/tool/run_gba.hpp"
+#include "tests/support/lingering_sockets.hpp"
 
 namespace tool_test {
 namespace {
@@ -252,6 +254,28 @@ TEST_F(OnePort, ClientsThatNeverReadDelayNoOtherClient) {
     gba_group_arrive(other.get(), k);
     ASSERT_EQ(gba_group_wait(other.get(), k, 60'000'000'000), 0) << gba_error_text();
   }
+}
+
+TEST_F(OnePort, ClientsThatSendWhatTakesLongToCloseDelayNothing) {
+  test_support::LingeringSockets sockets;
+  hang();
+  const auto names = status_sockets();
+  ASSERT_EQ(names.size(), 1U);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<base::UniqueFd> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(connect_to(names[0]));
+    sockets.send(clients.back().get(), "x", 1, 1);  // the process accepts one each 10 ms
+  }
+  expect_seen();
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(connect_to(names[0]));
+    sockets.send(clients.back().get(), "x", 1, 1);
+  }
+  member_.reset();
+  job_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{30}) << "the close of each takes a minute";
+  sockets.end();
 }
 
 TEST_F(OnePort, AnswersNoOtherUser) {
