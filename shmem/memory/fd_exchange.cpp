@@ -40,11 +40,11 @@ using ExchangeMessage = base::FdMessage<kMostSentFds, CMSG_SPACE(sizeof(ucred))>
 /// One exchange.
 class FdExchange::Round {
  public:
-  Round(const FdExchange& exchange, int mine, int me, std::span<const std::optional<Peer>> peers)
-      : socket_(exchange.socket_.get()),
+  Round(FdExchange& exchange, int mine, int me, std::span<const std::optional<Peer>> peers)
+      : socket_(exchange.socket_.fd()),
         own_(exchange.address_),
         folder_(exchange.folder_),
-        strangers_(*exchange.strangers_),
+        strangers_(exchange.socket_.strangers()),
         mine_(mine),
         me_(me),
         peers_(peers),
@@ -184,7 +184,7 @@ Result<FdExchange> FdExchange::open(const std::string& folder) {
   if (::bind(socket.get(), address.get(), address.size) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
   }
-  return FdExchange(std::move(socket), {*name, *secret}, folder, SocketFile(socket_name));
+  return FdExchange(NodeSocket(std::move(socket), socket_name), {*name, *secret}, folder);
 }
 
 Result<std::vector<base::UniqueFd>> FdExchange::exchange(int mine, int me, std::span<const std::optional<Peer>> peers,

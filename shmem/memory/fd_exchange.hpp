@@ -3,13 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/disposal.hpp"
 #include "base/fd.hpp"
 #include "base/random_name.hpp"
 #include "shmem/memory/node_socket.hpp"
@@ -44,14 +42,12 @@ class FdExchange {
 
  private:
   class Round;
-  FdExchange(base::UniqueFd socket, const Address& address, std::string folder, SocketFile file)
-      : socket_(std::move(socket)), address_(address), folder_(std::move(folder)), file_(std::move(file)) {}
+  FdExchange(NodeSocket socket, const Address& address, std::string folder)
+      : socket_(std::move(socket)), address_(address), folder_(std::move(folder)) {}
 
-  base::UniqueFd socket_;
+  NodeSocket socket_;
   Address address_;
   std::string folder_;
-  SocketFile file_;
-  std::unique_ptr<base::Disposal> strangers_ = std::make_unique<base::Disposal>();
 };
 
 }  // namespace shmem

@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -66,27 +67,20 @@ Result<std::vector<base::UniqueFd>> receive_fds(int socket) {
   return fds;
 }
 
-/// The PE at the other end, or -1 if it must not get the descriptors.
-int answer(int client, std::span<const int> fds, const std::vector<bool>& served) {
-  // The name cannot be guessed, but /proc/net/unix lists it.
-  if (!base::is_peer_this_user(client)) {
-    return -1;
-  }
-  limit_waits(client, kHelloLimit);
+/// What a client has said: the number of its PE; -1 nothing yet; or nothing, if it is not one of our PEs.
+std::optional<int> read_hello(int client) {
   std::int32_t pe = -1;
-  if (base::retry([&] { return ::recv(client, &pe, sizeof(pe), 0); }) != static_cast<ssize_t>(sizeof(pe))) {
+  Message message(&pe, sizeof pe);
+  // If it has descriptors it stays, with them: the kernel would close them here.
+  const ssize_t got = message.receive(client, MSG_DONTWAIT | MSG_PEEK, false);
+  if (got < 0 && errno == EAGAIN) {
     return -1;
   }
-  if (pe < 1 || pe >= static_cast<std::int32_t>(served.size()) || served[static_cast<std::size_t>(pe)]) {
-    return -1;
+  if (got != static_cast<ssize_t>(sizeof pe) || (message.header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 || pe < 1) {
+    return std::nullopt;
   }
-  return send_fds(client, fds) ? pe : -1;
-}
-
-/// True when a client is waiting to be accepted; false after `limit`.
-bool poll_client(int socket, milliseconds limit) {
-  pollfd poll{.fd = socket, .events = POLLIN, .revents = 0};
-  return ::poll(&poll, 1, static_cast<int>(limit.count())) > 0;
+  message.receive(client, MSG_DONTWAIT, false);
+  return pe;
 }
 
 std::vector<int> missing(const std::vector<bool>& served) {
@@ -119,40 +113,109 @@ Result<FdServer> FdServer::open(const std::string& folder) {
     return fail_errno(errno, fmt::format("cannot make a Unix socket for the node's PEs{}{}: bind",
                                          folder.empty() ? "" : " in ", folder));
   }
-  SocketFile file(socket_name);
-  if (::listen(socket.get(), SOMAXCONN) != 0) {
+  NodeSocket bound(std::move(socket), socket_name);
+  if (::listen(bound.fd(), SOMAXCONN) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: listen");
   }
-  return FdServer(std::move(socket), *name, std::move(file));
+  return FdServer(std::move(bound), *name);
 }
+
+/// One call of serve().
+class FdServer::Round {
+ public:
+  Round(NodeSocket& socket, std::span<const int> fds, int pes)
+      : socket_(socket), fds_(fds), served_(static_cast<std::size_t>(pes), false), waiting_(pes - 1) {}
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+  ~Round() {
+    for (Client& client : clients_) {
+      socket_.strangers().close_socket(std::move(client.socket));
+    }
+  }
+
+  [[nodiscard]] bool is_over() const { return waiting_ == 0; }
+  [[nodiscard]] std::vector<int> missing() const { return shmem::missing(served_); }
+
+  /// Serves those that have asked by now, and waits for others, for up to `limit`.
+  Result<void> turn(milliseconds limit) {
+    std::vector<pollfd> events;
+    for (const Client& client : clients_) {
+      events.push_back({.fd = client.socket.get(), .events = POLLIN, .revents = 0});
+    }
+    const bool has_room = clients_.size() < kMostClients && !socket_.strangers().is_behind();
+    events.push_back({.fd = has_room ? socket_.fd() : -1, .events = POLLIN, .revents = 0});
+    ::poll(events.data(), events.size(), static_cast<int>(limit.count()));
+    auto ok = events.back().revents != 0 ? accept() : Result<void>();
+    const auto now = Clock::now();
+    std::erase_if(clients_, [&](Client& client) {
+      const bool is_over = answer(client.socket.get()) || now >= client.until;
+      if (is_over) {
+        socket_.strangers().close_socket(std::move(client.socket));
+      }
+      return is_over;
+    });
+    return ok;
+  }
+
+ private:
+  /// That have not said their number yet. If there are more, they wait to be accepted.
+  static constexpr std::size_t kMostClients = 64;
+  struct Client {
+    base::UniqueFd socket;
+    Clock::time_point until;
+  };
+
+  Result<void> accept() {
+    base::UniqueFd client(::accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client) {
+      return errno == EINTR || errno == EAGAIN || errno == ECONNABORTED
+                 ? Result<void>()
+                 : fail_errno(errno, "cannot hand out the node's memory: accept");
+    }
+    // The name cannot be guessed, but /proc/net/unix lists it.
+    if (base::is_peer_this_user(client.get())) {
+      clients_.push_back({std::move(client), Clock::now() + kHelloLimit});
+    } else {
+      socket_.strangers().close_socket(std::move(client));
+    }
+    return {};
+  }
+
+  /// False: it has not said anything yet.
+  bool answer(int client) {
+    const auto pe = read_hello(client);
+    if (!pe || *pe < 0) {
+      return !pe;
+    }
+    const auto at = static_cast<std::size_t>(*pe);
+    if (at < served_.size() && !served_[at] && send_fds(client, fds_)) {
+      served_[at] = true;
+      --waiting_;
+    }
+    return true;
+  }
+
+  NodeSocket& socket_;
+  const std::span<const int> fds_;
+  std::vector<bool> served_;
+  int waiting_;
+  std::vector<Client> clients_;
+};
 
 Result<void> FdServer::serve(std::span<const int> fds, int pes, Clock::time_point deadline,
                              const Bootstrap& bootstrap) {
-  std::vector<bool> served(static_cast<std::size_t>(pes), false);
-  for (int waiting = pes - 1; waiting > 0;) {
+  Round round(socket_, fds, pes);
+  while (!round.is_over()) {
     if (const auto reason = bootstrap.aborted()) {
       return fail(std::errc::operation_canceled, *reason);
     }
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
-      return fail(std::errc::timed_out, pe_list(missing(served)) + " did not fetch the node's memory in time");
+      return fail(std::errc::timed_out, pe_list(round.missing()) + " did not fetch the node's memory in time");
     }
-    if (!poll_client(socket_.get(), std::min(left, kSlice))) {
-      continue;
+    if (auto ok = round.turn(std::min(left, kSlice)); !ok) {
+      return ok.error();
     }
-    const base::UniqueFd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!client) {
-      if (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED) {
-        continue;
-      }
-      return fail_errno(errno, "cannot hand out the node's memory: accept");
-    }
-    const int pe = answer(client.get(), fds, served);
-    if (pe < 0) {
-      continue;
-    }
-    served[static_cast<std::size_t>(pe)] = true;
-    --waiting;
   }
   return {};
 }

@@ -21,7 +21,8 @@ namespace shmem {
 /// The most descriptors that can be handed out at once.
 constexpr std::size_t kMostPassedFds = 4;
 
-/// The leader's end: a Unix socket that serves only processes of our user.
+/// The leader's end: a Unix socket that serves only processes of our user. It waits for no other process, and for
+/// several PEs at a time.
 class FdServer {
  public:
   /// In a folder, which PEs of all namespaces of the machine can have; "": outside the file system.
@@ -36,12 +37,11 @@ class FdServer {
                      const Bootstrap& bootstrap);
 
  private:
-  FdServer(base::UniqueFd socket, const base::RandomName& name, SocketFile file)
-      : socket_(std::move(socket)), name_(name), file_(std::move(file)) {}
+  class Round;
+  FdServer(NodeSocket socket, const base::RandomName& name) : socket_(std::move(socket)), name_(name) {}
 
-  base::UniqueFd socket_;
+  NodeSocket socket_;
   base::RandomName name_;
-  SocketFile file_;
 };
 
 /// Another PE's end. open() finds local problems before the leader counts on this PE.

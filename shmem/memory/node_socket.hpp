@@ -4,9 +4,12 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "base/disposal.hpp"
+#include "base/fd.hpp"
 #include "base/folder.hpp"
 #include "base/random_name.hpp"
 #include "base/unix_address.hpp"
@@ -20,25 +23,41 @@ inline std::string node_socket(const base::RandomName& name, const std::string& 
   return (folder.empty() ? std::string(1, '\0') : folder + "/") + "shmem-" + std::string(name.data(), name.size());
 }
 
-/// Removes the file of a socket at its end, if it has one.
-class SocketFile {
+/// A socket with such a name. All processes can find it, and connect or send to it: what they have sent is closed where
+/// no PE waits for it.
+class NodeSocket {
  public:
-  explicit SocketFile(std::string name) : path_(name.starts_with('\0') ? "" : std::move(name)) {}
-  SocketFile(const SocketFile&) = delete;
-  SocketFile& operator=(const SocketFile&) = delete;
-  SocketFile(SocketFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  SocketFile& operator=(SocketFile&& other) noexcept {
+  /// `name`: where `socket` is bound.
+  NodeSocket(base::UniqueFd socket, std::string name)
+      : path_(name.starts_with('\0') ? "" : std::move(name)), socket_(std::move(socket)) {}
+  NodeSocket(const NodeSocket&) = delete;
+  NodeSocket& operator=(const NodeSocket&) = delete;
+  NodeSocket(NodeSocket&& other) noexcept
+      : strangers_(std::move(other.strangers_)),
+        path_(std::exchange(other.path_, {})),
+        socket_(std::move(other.socket_)) {}
+  NodeSocket& operator=(NodeSocket&& other) noexcept {
+    std::swap(strangers_, other.strangers_);
     std::swap(path_, other.path_);
+    std::swap(socket_, other.socket_);
     return *this;
   }
-  ~SocketFile() {
+  ~NodeSocket() {
     if (!path_.empty()) {
       ::unlink(path_.c_str());
     }
+    if (socket_) {
+      strangers_->close_socket(std::move(socket_));
+    }
   }
 
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] base::Disposal& strangers() { return *strangers_; }
+
  private:
-  std::string path_;
+  std::unique_ptr<base::Disposal> strangers_ = std::make_unique<base::Disposal>();
+  std::string path_;  // "": outside the file system
+  base::UniqueFd socket_;
 };
 
 /// An Error if this process cannot tell PEs from processes of other users, or the folder is not this user's alone.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -19,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd_message.hpp"
 #include "base/memfd.hpp"
 #include "shmem/bootstrap/single.hpp"
 #include "shmem/memory/fd_exchange.hpp"
 #include "shmem/memory/fd_passing.hpp"
+#include "tests/support/lingering_sockets.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
 
 namespace shmem {
@@ -170,56 +169,70 @@ TEST_F(FdPassing, DoesNotServeAsTheUserThatStandsForAllUnknownOnes) {
   EXPECT_THAT(texts[0], HasSubstr("stands for all users that are unknown"));
 }
 
-/// A socket whose close() waits for as long as `sink`, the other end, lives and does not read.
-base::UniqueFd slow_to_close(base::UniqueFd& sink) {
-  base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  base::UniqueFd slow(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const address = reinterpret_cast<sockaddr*>(&place);
-  socklen_t size = sizeof place;
-  EXPECT_TRUE(::bind(listener.get(), address, size) == 0 && ::listen(listener.get(), 1) == 0 &&
-              ::getsockname(listener.get(), address, &size) == 0 && ::connect(slow.get(), address, size) == 0);
-  sink = base::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  const std::vector<char> bytes(1 << 16);
-  while (::send(slow.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+/// A connection of a process that has sent it a descriptor whose close() takes a minute.
+base::UniqueFd connect_with_slow(test_support::LingeringSockets& sockets, const base::RandomName& name,
+                                 const void* data, std::size_t bytes) {
+  base::UniqueFd client = connect_to(name);
+  sockets.send(client.get(), data, bytes, 1);
+  return client;
+}
+
+constexpr seconds kEnds{15};
+
+TEST_F(FdPassing, AServerWaitsForNoStranger) {
+  std::optional<FdServer> server = FdServer::open().value();
+  test_support::LingeringSockets sockets;
+  std::vector<base::UniqueFd> strangers(8);
+  for (auto& silent : strangers) {
+    silent = connect_to(server->name());
   }
-  const linger long_time{.l_onoff = 1, .l_linger = 30};
-  EXPECT_EQ(::setsockopt(slow.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
-  return slow;
+  constexpr std::int32_t kPe = 1;
+  strangers.push_back(connect_with_slow(sockets, server->name(), &kPe, sizeof kPe));
+  strangers.push_back(connect_with_slow(sockets, server->name(), "nonsense", 8));
+  strangers.push_back(connect_to(server->name()));
+  constexpr std::int32_t kNoPe = 7;
+  ::send(strangers.back().get(), &kNoPe, sizeof kNoPe, 0);
+  sockets.send(strangers.back().get(), "more", 4, 2);
+  const auto begin = std::chrono::steady_clock::now();
+  std::string text;
+  std::thread pe([&] { text = fetch(server->name(), 1, memory_); });
+  const auto served = server->serve(memory_, 2, soon(kFetchLimit), bootstrap_);
+  pe.join();
+  EXPECT_TRUE(served) << served.error().text;
+  EXPECT_EQ(text, "");
+  strangers.push_back(connect_with_slow(sockets, server->name(), "late", 4));
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kEnds) << "a close waits for a minute, a stranger for 5 s";
+  sockets.end();
+}
+
+/// If there are more that say nothing than the server keeps, others wait for their end.
+TEST_F(FdPassing, AServerIsThereAgainAfterManySilentStrangers) {
+  std::vector<base::UniqueFd> strangers(100);
+  for (auto& silent : strangers) {
+    silent = connect_to(server_.name());
+  }
+  std::string text;
+  std::thread pe([&] { text = fetch(server_.name(), 1, memory_); });
+  EXPECT_TRUE(server_.serve(memory_, 2, soon(kFetchLimit), bootstrap_));
+  pe.join();
+  EXPECT_EQ(text, "");
 }
 
 TEST_F(FdPassing, AnExchangeDoesNotWaitForWhatStrangersHaveSent) {
-  std::array<FdExchange, 2> ends{FdExchange::open().value(), FdExchange::open().value()};
-  const std::array<std::optional<FdExchange::Peer>, 2> peers{FdExchange::Peer{ends[0].address(), true},
-                                                             FdExchange::Peer{ends[1].address(), true}};
-  std::array<base::UniqueFd, 3> sinks;
-  {
-    std::array<base::UniqueFd, 3> sent;
-    std::array<int, 3> numbers{};
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      sent[i] = slow_to_close(sinks[i]);
-      numbers[i] = sent[i].get();
-    }
-    const base::UniqueFd stranger(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    auto [address, size] = address_of(ends[0].address().name);
-    char byte = 0;
-    iovec data{.iov_base = &byte, .iov_len = 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> control{};
-    msghdr message{};
-    message.msg_name = &address;
-    message.msg_namelen = size;
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    base::attach_fds(message, control, numbers);
-    ASSERT_EQ(::sendmsg(stranger.get(), &message, 0), 1);
-  }
+  std::array<std::optional<FdExchange>, 2> ends{FdExchange::open().value(), FdExchange::open().value()};
+  const std::array<std::optional<FdExchange::Peer>, 2> peers{FdExchange::Peer{ends[0]->address(), true},
+                                                             FdExchange::Peer{ends[1]->address(), true}};
+  test_support::LingeringSockets sockets;
+  const base::UniqueFd stranger(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto [address, size] = address_of(ends[0]->address().name);
+  const std::pair to(reinterpret_cast<const sockaddr*>(&address), size);
+  sockets.send(stranger.get(), "x", 1, 3, to);
   const auto begin = std::chrono::steady_clock::now();
   std::array<std::string, 2> texts;
   const auto exchange = [&](int me) {
     const auto mine = static_cast<std::size_t>(me);
-    const auto got = ends[mine].exchange(memory_[mine], me, peers, [](const auto&) { return Result<void>(); });
+    const auto got = ends[mine]->exchange(memory_[mine], me, peers, [](const auto&) { return Result<void>(); });
     texts[mine] = !got                                                              ? got.error().text
                   : inode_of((*got)[1 - mine].get()) == inode_of(memory_[1 - mine]) ? ""
                                                                                     : "another file";
@@ -228,11 +241,11 @@ TEST_F(FdPassing, AnExchangeDoesNotWaitForWhatStrangersHaveSent) {
   exchange(0);
   other.join();
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds{15}) << "a close waits for 30 s";
-  for (const base::UniqueFd& sink : sinks) {
-    const linger now{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(sink.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);  // resets the connection, and ends the wait
-  }
+  sockets.send(stranger.get(), "late", 4, 1, to);
+  sockets.send(stranger.get(), "", 0, 1, to);
+  ends[0].reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kEnds) << "a close waits for a minute";
+  sockets.end();
 }
 
 TEST_F(FdPassing, NamesPesThatDoNotCome) {
