@@ -42,7 +42,8 @@ std::errc Channel::receive(std::optional<Received>& received, std::size_t most_f
   Received came;
   Envelope envelope(&came.message, sizeof came.message);
   // The message stays, with its files: what the kernel cannot hand over it would otherwise close here.
-  const ssize_t got = envelope.receive(fd(), MSG_DONTWAIT | MSG_PEEK, most_files > 0);
+  const bool takes_files = most_files > 0 && most_files != kLeaveMessagesWithFds;
+  const ssize_t got = envelope.receive(fd(), MSG_DONTWAIT | MSG_PEEK, takes_files);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return {};
   }

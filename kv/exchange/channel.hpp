@@ -55,6 +55,8 @@ struct ChannelMessage {
 static_assert(sizeof(ChannelMessage) == 48);
 
 constexpr std::size_t kMostMessageFds = 2;
+/// As if this process had no descriptors.
+constexpr std::size_t kLeaveMessagesWithFds = SIZE_MAX;
 
 /// What came: a message with its descriptors.
 struct Received {
@@ -84,7 +86,8 @@ class Channel {
   std::errc send(const ChannelMessage& message, std::span<const int> files = {});
   /// Nothing, and no error: no message is there. Errors: ECONNRESET the other end has gone; EPROTONOSUPPORT it is a
   /// member with another version of libshmem; EPROTO it does not follow the protocol; EMFILE this process has too few
-  /// descriptors for those of the message, which stays. `most_files`: more descriptors are an error, EPROTO.
+  /// descriptors for those of the message, which stays. `most_files`: more descriptors are an error, EPROTO; or
+  /// kLeaveMessagesWithFds.
   ///
   /// Closing what comes from another process may take as long as that process likes: a socket waits for its linger
   /// time. So nothing is closed here. The caller ends `received`, which may have descriptors also after an error, and

@@ -92,7 +92,7 @@ std::errc LocalPeer::take(Received& received) try {
   if (message.member != id_) {
     return std::errc::protocol_error;
   }
-  if (message.kind == Kind::kGone) {
+  if (message.kind == Kind::kGone && !received.has_files()) {
     if (auto gone = memories_.extract(message.number)) {
       disposal_.add(std::move(gone.mapped()));
     }
@@ -106,10 +106,10 @@ std::errc LocalPeer::take(Received& received) try {
   if (memory) {
     memories_[message.number] = std::make_shared<const PeerMemory>(*std::move(memory));
     received.files[0].reset();  // it is mapped, and a file in memory: that does not wait
-  } else {
-    refuse();  // pulls of its blocks fail, others go on
+    return {};
   }
-  return {};
+  refuse();  // pulls of its blocks fail, others go on
+  return ++refused_regions_ <= kMostRegions ? std::errc{} : std::errc::protocol_error;
 } catch (const std::bad_alloc&) {
   return std::errc::not_enough_memory;
 }
@@ -118,7 +118,8 @@ std::errc LocalPeer::receive() {
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < kMostMessages; ++i) {
     std::optional<Received> received;
-    std::errc error = channel_.receive(received);
+    // What comes may have to be closed. If much waits for that, only its end matters, and what takes nothing.
+    std::errc error = channel_.receive(received, disposal_.is_behind() ? kLeaveMessagesWithFds : kMostMessageFds);
     if (!received && error == std::errc{}) {
       break;
     }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -53,7 +54,7 @@ class LocalPeer {
   [[nodiscard]] bool is_alive() const { return alive_.load(std::memory_order_relaxed); }
 
   /// Takes the messages that have come. An error ends this peer, but for EMFILE: this process has too few descriptors
-  /// for those of the next message, which stays.
+  /// for those of the next message, or too many wait to be closed; the message stays.
   std::errc receive();
   /// The thread of Members sees that, too: its poll() returns.
   void end() {
@@ -90,10 +91,11 @@ class LocalPeer {
   const DirectoryReader directory_;
   Leases leases_;
   Disposal& disposal_;
-  std::mutex mutex_;  // for the two below
+  std::mutex mutex_;  // for the next, up to alive_
   Channel channel_;
   const std::shared_ptr<MappingRoom> room_ = std::make_shared<MappingRoom>(MappingRoom::most());
   std::unordered_map<std::uint32_t, Memory> memories_;  // by region
+  std::size_t refused_regions_ = 0;
   std::atomic<bool> alive_{true};
   Counters::Count refusals_{0};
 };

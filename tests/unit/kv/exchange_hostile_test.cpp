@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -137,7 +138,8 @@ TEST(HostileOwner, WelcomesThatMakeNoSenseAreRefused) {
 }
 
 TEST(HostileOwner, MessagesThatMakeNoSenseEndTheConnection) {
-  for (int variant = 0; variant < 5; ++variant) {
+  const base::UniqueFd no_memory(::eventfd(0, EFD_CLOEXEC));
+  for (int variant = 0; variant < 7; ++variant) {
     Beside beside(120 + variant);
     switch (variant) {
       case 0:
@@ -152,6 +154,17 @@ TEST(HostileOwner, MessagesThatMakeNoSenseEndTheConnection) {
       case 3:
         beside.impostor.send_region(1, beside.memory.get(), 0, 4096);
         break;  // a number that it has used
+      case 4:
+        beside.impostor.send(message_of(Kind::kGone, 1), {beside.memory.get()});
+        break;
+      case 5:
+        for (std::uint32_t number = 2; number < 80; ++number) {
+          ChannelMessage message = message_of(Kind::kRegion, number);
+          message.bytes = 4096;
+          const int file = no_memory.get();
+          beside.impostor.channel().send(message, {&file, 1});
+        }
+        break;
       default:
         for (std::uint32_t number = 2; number < 80; ++number) {
           ChannelMessage message = message_of(Kind::kRegion, number);

@@ -16,6 +16,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <new>
 #include <thread>
@@ -200,29 +201,80 @@ TEST(ExchangeMembers, AThreadOfLinksThatCannotWaitDoesNotSpin) {
   expect_pauses([&] { links->drop(1); });  // there is no such link
 }
 
+/// A member that has welcomed this process.
+struct LonePeer {
+  LonePeer() {
+    constexpr std::uint32_t kQuota = 4;
+    const auto directory = DirectoryWriter::create(8);
+    const auto board = LeaseBoard::create(kQuota);
+    std::array<int, 2> ends{};
+    EXPECT_TRUE(directory && board);
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+    owner = Channel(base::UniqueFd(ends[0]));
+    Offer offer{.channel = Channel(base::UniqueFd(ends[1]))};
+    offer.welcome.message = message(Kind::kWelcome, 8);
+    offer.welcome.message.quota = kQuota;
+    offer.welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
+    peer = LocalPeer::open(offer, disposal).value();
+  }
+  static ChannelMessage message(Kind kind, std::uint32_t number = 1) {
+    ChannelMessage message;
+    message.kind = kind;
+    message.member = 7;
+    message.number = number;
+    return message;
+  }
+  /// Number 1.
+  bool send_region(std::size_t bytes) {
+    const auto memory = base::create_memfd("memory", bytes);
+    ChannelMessage region = message(Kind::kRegion);
+    region.bytes = bytes;
+    const int file = memory->get();
+    return owner.send(region, {&file, 1}) == std::errc{};
+  }
+
+  Channel owner;
+  Disposal disposal;
+  std::shared_ptr<LocalPeer> peer;
+};
+
 /// An error that a call comes across must reach the thread that connects to members, which waits for a message.
 TEST(ExchangeMembers, APeerThatACallEndsWakesTheThread) {
-  constexpr std::uint32_t kQuota = 4;
-  const auto directory = DirectoryWriter::create(8);
-  const auto board = LeaseBoard::create(kQuota);
-  ASSERT_TRUE(directory && board);
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const Channel owner{base::UniqueFd(ends[0])};
-  Offer offer{.channel = Channel(base::UniqueFd(ends[1]))};
-  offer.welcome.message.kind = Kind::kWelcome;
-  offer.welcome.message.member = 7;
-  offer.welcome.message.number = 8;
-  offer.welcome.message.quota = kQuota;
-  offer.welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
-  Disposal disposal;
-  const auto peer = LocalPeer::open(offer, disposal);
-  ASSERT_TRUE(peer) << peer.error().text;
-  ASSERT_EQ(::send(owner.fd(), "short", 5, MSG_NOSIGNAL), 5);
-  EXPECT_EQ((*peer)->receive(), std::errc::protocol_error);
-  pollfd waiting{.fd = (*peer)->fd(), .events = POLLIN, .revents = 0};
+  LonePeer lone;
+  ASSERT_EQ(::send(lone.owner.fd(), "short", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(lone.peer->receive(), std::errc::protocol_error);
+  pollfd waiting{.fd = lone.peer->fd(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&waiting, 1, 0), 1);
-  EXPECT_FALSE((*peer)->is_alive());
+  EXPECT_FALSE(lone.peer->is_alive());
+}
+
+/// Its owner could otherwise fill the table of descriptors of this process with what waits to be closed.
+TEST(ExchangeMembers, APeerTakesNoDescriptorsIfTooManyWaitToBeClosed) {
+  LonePeer lone;
+  std::promise<void> close;
+  const auto closed = close.get_future().share();
+  while (!lone.disposal.is_behind()) {
+    lone.disposal.add(std::shared_ptr<const void>(&lone, [closed](const LonePeer* /*unused*/) { closed.wait(); }));
+  }
+  ASSERT_TRUE(lone.send_region(4096));
+  EXPECT_EQ(lone.peer->receive(), std::errc::too_many_files_open);
+  EXPECT_TRUE(lone.peer->is_alive());
+  close.set_value();
+  EXPECT_TRUE(soon([&] { return lone.peer->receive() == std::errc{}; })) << "the message has stayed";
+  ASSERT_EQ(lone.owner.send(LonePeer::message(Kind::kRegion)), std::errc{});
+  EXPECT_EQ(lone.peer->receive(), std::errc::protocol_error);
+}
+
+TEST(ExchangeMembers, APeerEndsAlthoughTooManyWaitToBeClosed) {
+  LonePeer lone;
+  std::promise<void> close;
+  const auto closed = close.get_future().share();
+  while (!lone.disposal.is_behind()) {
+    lone.disposal.add(std::shared_ptr<const void>(&lone, [closed](const LonePeer* /*unused*/) { closed.wait(); }));
+  }
+  lone.owner = Channel();
+  EXPECT_EQ(lone.peer->receive(), std::errc::connection_reset);
+  close.set_value();
 }
 
 TEST(ExchangeTransfers, WithoutMemoryTheTransferFails) {
@@ -261,36 +313,12 @@ TEST(ExchangeMembers, TheLastCallThatUsesAMemberDoesNotUnmapItsMemory) {
 /// Nor for memory that a member has taken back.
 TEST(ExchangeMembers, TheThreadThatLearnsOfUnusedMemoryDoesNotUnmapIt) {
   constexpr std::size_t kBytes = 12345 * 4096;
-  constexpr std::uint32_t kQuota = 4;
-  const auto directory = DirectoryWriter::create(8);
-  const auto board = LeaseBoard::create(kQuota);
-  ASSERT_TRUE(directory && board);
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-  Channel owner{base::UniqueFd(ends[0])};
-  Offer offer{.channel = Channel(base::UniqueFd(ends[1]))};
-  offer.welcome.message.kind = Kind::kWelcome;
-  offer.welcome.message.member = 7;
-  offer.welcome.message.number = 8;
-  offer.welcome.message.quota = kQuota;
-  offer.welcome.files = {base::UniqueFd(::dup(directory->file())), base::UniqueFd(::dup(board->file()))};
-  Disposal disposal;
-  const auto peer = LocalPeer::open(offer, disposal);
-  ASSERT_TRUE(peer) << peer.error().text;
-  const auto memory = base::create_memfd("memory", kBytes);
-  ASSERT_TRUE(memory);
-  ChannelMessage region;
-  region.kind = Kind::kRegion;
-  region.member = 7;
-  region.number = 1;
-  region.bytes = kBytes;
-  const int file = memory->get();
-  ASSERT_EQ(owner.send(region, {&file, 1}), std::errc{});
-  ASSERT_EQ((*peer)->receive(), std::errc{});
-  region.kind = Kind::kGone;
-  ASSERT_EQ(owner.send(region), std::errc{});
+  LonePeer lone;
+  ASSERT_TRUE(lone.send_region(kBytes));
+  ASSERT_EQ(lone.peer->receive(), std::errc{});
+  ASSERT_EQ(lone.owner.send(LonePeer::message(Kind::kGone)), std::errc{});
   watched_bytes = kBytes;
-  ASSERT_EQ((*peer)->receive(), std::errc{});
+  ASSERT_EQ(lone.peer->receive(), std::errc{});
   EXPECT_TRUE(soon([] { return unmapped_by != 0; }));
   watched_bytes = 0;
   EXPECT_NE(unmapped_by, ::gettid());
