@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -157,7 +158,9 @@ void EventServer::wait_for_sockets() const {
     const int wanted = one.has_taken_all() ? POLLIN : POLLIN | POLLOUT;
     waiting.push_back({.fd = one.socket.get(), .events = static_cast<short>(wanted), .revents = 0});
   }
-  ::poll(waiting.data(), waiting.size(), has_more_ ? 0 : static_cast<int>(kBetweenEvents.count()));
+  if (::poll(waiting.data(), waiting.size(), has_more_ ? 0 : static_cast<int>(kBetweenEvents.count())) < 0) {
+    std::this_thread::sleep_for(kBetweenEvents);  // EINVAL, ENOMEM: the next poll() fails at once, too
+  }
 }
 
 void EventServer::accept(Member& member) {

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -169,6 +172,31 @@ class HolderEvents : public testing::Test {
   std::uint16_t port_ = 0;
   shmemx_exchange_t* engine_ = nullptr;
 };
+
+/// Processor time of a process, in ticks of 10 ms.
+long ticks_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::vector<std::string> all((std::istream_iterator<std::string>(fields)), {});
+  return std::stol(all.at(11)) + std::stol(all.at(12));
+}
+
+/// poll() fails at once if this process may have fewer descriptors than it is asked about.
+TEST_F(HolderEvents, AServerThatCannotWaitDoesNotSpin) {
+  Subscriber first(port_);
+  ASSERT_TRUE(first.read_up_to(0));
+  rlimit before{};
+  ASSERT_EQ(::prlimit(holder_.pid(), RLIMIT_NOFILE, nullptr, &before), 0);
+  const rlimit lowered{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::prlimit(holder_.pid(), RLIMIT_NOFILE, &lowered, nullptr), 0);
+  const long begin = ticks_of(holder_.pid());
+  ::sleep(2);
+  EXPECT_LT(ticks_of(holder_.pid()) - begin, 40) << "of 200";
+  ASSERT_EQ(::prlimit(holder_.pid(), RLIMIT_NOFILE, &before, nullptr), 0);
+  put({"a"});
+  EXPECT_TRUE(first.read_up_to(1));
+}
 
 TEST_F(HolderEvents, AreAnIndexOfItsBlocks) {
   Subscriber first(port_);
