@@ -9,13 +9,13 @@
 #include <new>
 #include <string_view>
 
+#include "driver/caller_thread.hpp"
 #include "driver/device.hpp"
 #include "driver/discovery.hpp"
 #include "driver/group.hpp"
 #include "driver/group_status.hpp"
 #include "driver/registry.hpp"
 #include "driver/report.hpp"
-#include "driver/signals.hpp"
 #include "gba/gba.h"
 #include "gba/version.h"
 #include "uapi/gba_regs.h"
@@ -100,7 +100,14 @@ int finish_wait(gba::Group& group, std::errc result, std::uint64_t sequence) {
 
 /// Not inlined: a successful test saves no registers for what may be thrown here.
 [[gnu::noinline]] int test_again(gba::Group& group, std::uint64_t sequence) {
+  gba::ensure_prepared();
   return guarded([&] { return finish_wait(group, group.test(sequence), sequence); });
+}
+
+/// The first call of a thread; not inlined either.
+[[gnu::noinline]] void prepare_and_arrive(gba_group* group, std::uint64_t sequence) {
+  gba::prepare_caller();
+  gba_group_arrive(group, sequence);
 }
 
 }  // namespace
@@ -143,7 +150,7 @@ int gba_open_with(const char* path, const gba_open_options* options, gba_device*
     return null_argument("gba_open_with");
   }
   *out = nullptr;
-  gba::unblock_bus_errors();
+  gba::prepare_caller();
   return guarded([&] {
     const auto flags = flag_place(options);
     if (!flags) {
@@ -160,6 +167,7 @@ int gba_open_with(const char* path, const gba_open_options* options, gba_device*
 }
 
 void gba_close(gba_device* device) {
+  gba::ensure_prepared();
   const std::unique_ptr<gba_device> owner(device);
 }
 
@@ -167,6 +175,7 @@ int gba_device_get_info(gba_device* device, gba_device_info* info) {
   if (device == nullptr || info == nullptr) {
     return null_argument("gba_device_get_info");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     *info = device->device->info();
     if (!device->device->backend().check_lost()) {
@@ -180,6 +189,7 @@ int gba_device_check(gba_device* device) {
   if (device == nullptr) {
     return null_argument("gba_device_check");
   }
+  gba::ensure_prepared();
   return guarded([&] { return finish(device->device->check_condition()); });
 }
 
@@ -187,6 +197,7 @@ int gba_device_get_counters(gba_device* device, gba_device_counters* counters) {
   if (device == nullptr || counters == nullptr) {
     return null_argument("gba_device_get_counters");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     const auto result = device->device->counters();
     if (!result) {
@@ -201,6 +212,7 @@ int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* s
   if (device == nullptr || status == nullptr) {
     return null_argument("gba_group_get_status");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     const auto result = gba::read_group_status(*device->device, group);
     if (!result) {
@@ -215,6 +227,7 @@ int gba_device_read_register(gba_device* device, uint64_t offset, uint32_t size,
   if (device == nullptr || value == nullptr) {
     return null_argument("gba_device_read_register");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     if (!is_register(offset, size)) {
       return not_a_register("gba_device_read_register", offset, size);
@@ -231,6 +244,7 @@ int gba_device_write_register(gba_device* device, uint64_t offset, uint32_t size
   if (device == nullptr) {
     return null_argument("gba_device_write_register");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     if (!is_register(offset, size) || (size == 4 && value > UINT32_MAX)) {
       return not_a_register("gba_device_write_register", offset, size);
@@ -245,6 +259,7 @@ int gba_device_reset(gba_device* device) {
   if (device == nullptr) {
     return null_argument("gba_device_reset");
   }
+  gba::ensure_prepared();
   return guarded([&] { return finish(device->device->reset()); });
 }
 
@@ -252,6 +267,7 @@ int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence
   if (device == nullptr || handle == nullptr) {
     return null_argument("gba_group_alloc");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     const auto result = device->device->alloc(member_count, sequence);
     if (!result) {
@@ -266,6 +282,7 @@ int gba_group_enable(gba_device* device, const gba_group_handle* handle) {
   if (device == nullptr || handle == nullptr) {
     return null_argument("gba_group_enable");
   }
+  gba::ensure_prepared();
   return guarded([&] { return finish(device->device->enable(*handle)); });
 }
 
@@ -273,6 +290,7 @@ int gba_group_disable(gba_device* device, const gba_group_handle* handle) {
   if (device == nullptr || handle == nullptr) {
     return null_argument("gba_group_disable");
   }
+  gba::ensure_prepared();
   return guarded([&] { return finish(device->device->disable(*handle)); });
 }
 
@@ -280,6 +298,7 @@ int gba_group_free(gba_device* device, const gba_group_handle* handle) {
   if (device == nullptr || handle == nullptr) {
     return null_argument("gba_group_free");
   }
+  gba::ensure_prepared();
   return guarded([&] { return finish(device->device->free_group(*handle)); });
 }
 
@@ -288,7 +307,7 @@ int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t 
     return null_argument("gba_group_join");
   }
   *out = nullptr;
-  gba::unblock_bus_errors();
+  gba::prepare_caller();
   return guarded([&] {
     auto membership = gba::Membership::join(device->device, *handle, member);
     if (!membership) {
@@ -304,30 +323,37 @@ int gba_group_leave(gba_group* group) {
   if (group == nullptr) {
     return 0;
   }
+  gba::ensure_prepared();
   return guarded([&] { return finish(group->leave()); });
 }
 
 void gba_group_arrive(gba_group* group, uint64_t sequence) {
-  if (group != nullptr) {
-    // A kick that fails is made up for by the next sleep, which arrives again.
-    (void)guarded([&] {
-      group->arrive(sequence);
-      return 0;
-    });
+  if (group == nullptr) {
+    return;
   }
+  if (!gba::caller_is_prepared) [[unlikely]] {
+    prepare_and_arrive(group, sequence);
+    return;
+  }
+  // A kick that fails is made up for by the next sleep, which arrives again.
+  (void)guarded([&] {
+    group->arrive(sequence);
+    return 0;
+  });
 }
 
 int gba_group_test(gba_group* group, uint64_t sequence) {
   if (group == nullptr) {
     return null_argument("gba_group_test");
   }
-  return group->is_released(sequence) ? 0 : test_again(*group, sequence);
+  return gba::caller_is_prepared && group->is_released(sequence) ? 0 : test_again(*group, sequence);
 }
 
 int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns) {
   if (group == nullptr) {
     return null_argument("gba_group_sleep");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     const auto limit = gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1});
     return finish_wait(*group, group->sleep(sequence, limit), sequence);
@@ -338,6 +364,7 @@ int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns) {
   if (group == nullptr) {
     return null_argument("gba_group_wait");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     const auto deadline = gba::Deadline::after_ns(timeout_ns);
     return finish_wait(*group, group->wait(sequence, deadline), sequence);
@@ -348,6 +375,7 @@ int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]) {
   if (group == nullptr || mask == nullptr) {
     return null_argument("gba_group_missing");
   }
+  gba::ensure_prepared();
   return guarded([&] {
     const auto missing = group->missing();
     if (!missing) {

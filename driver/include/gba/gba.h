@@ -31,8 +31,8 @@
  * SIGBUS in the memory of its devices while one is open, which shows that they were unplugged, and hands any other
  * SIGBUS, also one that a process sends, on to the handler that was installed before. The end of the last device puts
  * that back, unless another one was installed meanwhile, which should hand on, too. The kernel ends a process that
- * blocks SIGBUS in the thread in which an access raises it, so gba_open and gba_group_join unblock it in their thread.
- * Any other thread that uses a device must not block it.
+ * blocks SIGBUS in the thread in which an access raises it, so gba_open, gba_group_join, and the first call that a
+ * thread makes on a device or a group unblock it in their thread. A thread that uses a device must not block it later.
  *
  * Each failure of a device has an errno. The device is *lost* to this process: every call on it fails with that errno
  * from then on, until it is closed and reopened. Waiting callers notice at once, except for -ENODEV:

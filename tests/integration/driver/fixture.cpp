@@ -4,7 +4,22 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/text.hpp"
+
 namespace driver_test {
+
+std::set<std::string> functions_of(const std::string& header) {
+  std::ifstream file(std::string(GBA_HEADERS "/") + header);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::set<std::string> names;
+  for (const auto& call : test_support::all_matches(text, "GBA_API [a-z0-9_* ]*?(gba_[a-z_]+)\\(")) {
+    names.insert(call[1]);
+  }
+  return names;
+}
 
 DevicePointer DeviceTest::open() {
   gba_device* device = nullptr;

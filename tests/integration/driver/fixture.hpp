@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ using test_support::Seconds;
 
 /// Generous: a test must end, not be fast.
 constexpr Seconds kLimit{300};
+
+/// What a header of gba/ declares.
+std::set<std::string> functions_of(const std::string& header);
 
 struct CloseDevice {
   void operator()(gba_device* device) const { gba_close(device); }

@@ -12,8 +12,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/fd.hpp"
@@ -116,7 +120,101 @@ TEST_F(SignalsTest, AThreadThatJoinsDoesSoToo) {
             }),
             0);
 }
+
+/// In a thread that blocks all signals and has made no call before: what `use` makes of a group of an unplugged device.
+template <typename Use>
+int lose_in_another_thread(const std::string& path, Use use) {
+  gba_device* device = nullptr;
+  gba_group_handle handle{};
+  gba_group* group = nullptr;
+  if (gba_open(path.c_str(), &device) != 0 || gba_group_alloc(device, 1, 0, &handle) != 0 ||
+      gba_group_join(device, &handle, 0, &group) != 0 || gba_group_enable(device, &handle) != 0 || !unplug()) {
+    return 2;
+  }
+  int outcome = 1;
+  std::thread([&] {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    outcome = use(device, group);
+  }).join();
+  return outcome;
+}
+
+// Each call alone, since the first that a thread makes must be enough.
+TEST_F(SignalsTest, AThreadThatHasOnlyTheHandlesDoesSoToo) {
+  using Use = int (*)(gba_device*, gba_group*);
+  const std::pair<const char*, Use> uses[] = {
+      {"arrive",
+       [](gba_device* /*device*/, gba_group* group) {
+         gba_group_arrive(group, 1);
+         return gba_group_wait(group, 1, GBA_WAIT_FOREVER) == -ENXIO ? 0 : 4;
+       }},
+      {"sleep",
+       [](gba_device* /*device*/, gba_group* group) {
+         return gba_group_sleep(group, 1, 1'000'000) == -ENXIO ? 0 : 5;  // which arrives again
+       }},
+      {"others",
+       [](gba_device* device, gba_group* group) {
+         gba_group_test(group, 1);
+         const bool tests = (blocked_in(std::to_string(::gettid())) & bit(SIGBUS)) == 0;
+         gba_device_counters counters{};
+         return tests && gba_device_get_counters(device, &counters) == 0 ? 0 : 6;
+       }},
+  };
+  for (const auto& [name, use] : uses) {
+    EXPECT_EQ(gba::test::end_of_child([this, &use] { ::_exit(lose_in_another_thread(path(), use)); }), 0) << name;
+  }
+}
 #endif
+
+/// Each call of gba.h that has a handle, whether or not it would access the memory of this device.
+TEST_F(SignalsTest, TheFirstCallOfAThreadUnblocksBusErrors) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 1);
+  const auto group = join(device.get(), handle, 0);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
+  gba_device_info info{};
+  gba_device_counters counters{};
+  gba_group_status status{};
+  gba_group_handle other{};
+  gba_group* more = nullptr;
+  std::uint64_t value = 0;
+  std::uint64_t mask[GBA_GROUP_MASK_WORDS];
+  const std::map<std::string, std::function<void()>> calls = {
+      {"gba_device_get_info", [&] { gba_device_get_info(device.get(), &info); }},
+      {"gba_device_get_counters", [&] { gba_device_get_counters(device.get(), &counters); }},
+      {"gba_device_check", [&] { gba_device_check(device.get()); }},
+      {"gba_group_get_status", [&] { gba_group_get_status(device.get(), 0, &status); }},
+      {"gba_device_read_register", [&] { gba_device_read_register(device.get(), 0, 4, &value); }},
+      {"gba_device_write_register", [&] { gba_device_write_register(device.get(), 0, 4, 0); }},
+      {"gba_device_reset", [&] { gba_device_reset(device.get()); }},
+      {"gba_group_alloc", [&] { gba_group_alloc(device.get(), 1, 0, &other); }},
+      {"gba_group_enable", [&] { gba_group_enable(device.get(), &handle); }},
+      {"gba_group_disable", [&] { gba_group_disable(device.get(), &other); }},
+      {"gba_group_free", [&] { gba_group_free(device.get(), &other); }},
+      {"gba_group_join", [&] { gba_group_join(device.get(), &other, 0, &more); }},
+      {"gba_group_arrive", [&] { gba_group_arrive(group.get(), 1); }},
+      {"gba_group_test", [&] { gba_group_test(group.get(), 1); }},
+      {"gba_group_sleep", [&] { gba_group_sleep(group.get(), 1, 1); }},
+      {"gba_group_wait", [&] { gba_group_wait(group.get(), 1, 1); }},
+      {"gba_group_missing", [&] { gba_group_missing(group.get(), mask); }},
+  };
+  std::set<std::string> others = functions_of("gba.h");
+  for (const auto& [name, call] : calls) {
+    EXPECT_EQ(others.erase(name), 1U) << name;
+    std::thread([&name = name, &call = call] {
+      sigset_t all;
+      ::sigfillset(&all);
+      ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      call();
+      EXPECT_EQ(blocked_in(std::to_string(::gettid())) & bit(SIGBUS), 0U) << name;
+    }).join();
+  }
+  EXPECT_EQ(others, (std::set<std::string>{"gba_version", "gba_error_text", "gba_list", "gba_open", "gba_open_with",
+                                           "gba_close", "gba_group_leave"}));
+  gba_group_leave(more);
+}
 
 TEST_F(SignalsTest, OpeningUnblocksBusErrorsAndNothingElse) {
   const std::string me = std::to_string(::gettid());

@@ -4,16 +4,18 @@
 // that blocks the signal in the thread that accesses.
 #pragma once
 
-#include <signal.h>
-
 namespace gba {
 
+/// The calling thread has been prepared. Once is enough: the program must not block the signal again.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local bool caller_is_prepared;
+
 /// Lets SIGBUS reach the calling thread, which a program that waits for signals in one thread has blocked in all.
-inline void unblock_bus_errors() {
-  sigset_t bus;
-  ::sigemptyset(&bus);
-  ::sigaddset(&bus, SIGBUS);
-  ::pthread_sigmask(SIG_UNBLOCK, &bus, nullptr);
+void prepare_caller();
+
+inline void ensure_prepared() {
+  if (!caller_is_prepared) [[unlikely]] {
+    prepare_caller();
+  }
 }
 
 }  // namespace gba
