@@ -3,22 +3,21 @@
 
 #include <pthread.h>
 
-#include <atomic>
-
 namespace base {
+
+constinit std::atomic<unsigned> forks_detail::fork_count{0};
+
 namespace {
 
-constinit std::atomic<unsigned> fork_count{0};
-
 void count_fork() {
-  fork_count.fetch_add(1, std::memory_order_relaxed);
+  forks_detail::fork_count.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
 
 unsigned forks() {
   [[maybe_unused]] static const int installed = ::pthread_atfork(nullptr, nullptr, count_fork);
-  return fork_count.load(std::memory_order_relaxed);
+  return forks_by_now();
 }
 
 }  // namespace base

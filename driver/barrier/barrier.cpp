@@ -110,7 +110,8 @@ void Barrier::free() {
 }
 
 void Barrier::update_plain() {
-  plain_ = uses_device_ && !off_ && group_.membership != nullptr && sharer_count_ == 0;
+  const bool is_plain = uses_device_ && !off_ && group_.membership != nullptr && sharer_count_ == 0;
+  plain_ = is_plain ? process_ : kNotPlain;
 }
 
 void Barrier::note_trouble(int failure, const char* text) {
@@ -134,6 +135,9 @@ CheckVote Barrier::check_vote() {
 }
 
 void Barrier::arrive_otherwise(std::uint64_t k) {
+  if (is_inherited()) {
+    return;
+  }
   if (!uses_device_) {
     words_.publish(k, check_vote());
     seen_ = 0;
@@ -190,6 +194,9 @@ Outcome Barrier::not_released(int status) {
 }
 
 Outcome Barrier::test_otherwise() {
+  if (is_inherited()) {
+    return failed(-ECHILD);
+  }
   if (stage_ == Stage::kGathering) {
     ring_for_sharers();
     if (stage_ == Stage::kRung) {

@@ -5,9 +5,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <optional>
 
+#include "base/forks.hpp"
 #include "driver/barrier/port.hpp"
 #include "driver/barrier/recovery.hpp"
 #include "driver/barrier/words.hpp"
@@ -38,6 +40,10 @@ class Barrier {
   explicit Barrier(const gba_barrier_config& config);
   static bool config_is_sound(const gba_barrier_config& config);
 
+  /// It belongs to the process that this one was forked from: its words are that one's. Then, arrive() does nothing,
+  /// test() fails with ECHILD, and nothing else is called but the destructor.
+  [[nodiscard]] bool is_inherited() const { return process_ != base::forks_by_now(); }
+
   // The group of the device.
   Result<gba_group_handle> offer(std::uint64_t sequence);
   Result<void> join(const gba_group_handle* handle);
@@ -51,7 +57,7 @@ class Barrier {
   // Barriers.
   void arrive(std::uint64_t k) {
     sequence_ = k;
-    if (plain_) [[likely]] {
+    if (plain_ == base::forks_by_now()) [[likely]] {
       words_.publish(k, Vote::kOn);
       stage_ = Stage::kRung;
       gba_group_arrive(group_.membership.get(), k);
@@ -61,7 +67,7 @@ class Barrier {
   }
   /// One look.
   Outcome test() {
-    if (stage_ == Stage::kRung) [[likely]] {
+    if (stage_ == Stage::kRung && !is_inherited()) [[likely]] {
       const int status = gba_group_test(group_.membership.get(), sequence_);
       return status == 0 ? released() : not_released(status);
     }
@@ -114,6 +120,8 @@ class Barrier {
   /// Arrivals take the short way: see arrive().
   void update_plain();
 
+  const unsigned process_ = base::forks();
+
   // As configured.
   Words words_;
   const MemberPlace place_;
@@ -137,7 +145,8 @@ class Barrier {
   std::array<char, 512> trouble_{};  // a fixed size: nothing is allocated while a barrier is open
 
   // The open barrier, or the last one.
-  bool plain_ = false;
+  static constexpr unsigned kNotPlain = UINT_MAX;
+  unsigned plain_ = kNotPlain;  // else process_
   Stage stage_ = Stage::kIdle;
   std::uint64_t sequence_ = 0;
   std::uint32_t asked_ = 0;  // so many sharers have arrived

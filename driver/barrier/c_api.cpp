@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba/barrier.h: checks pointers, calls one thing, and turns a Result into -errno. Nothing is thrown over it.
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <string>
 
 #include "driver/barrier/barrier.hpp"
 #include "driver/report.hpp"
@@ -18,6 +20,26 @@ void contained(Body body) noexcept {
     body();
     return 0;
   });
+}
+
+/// Else a call without a result does nothing.
+bool is_usable(const gba_barrier* barrier) {
+  return barrier != nullptr && !barrier->is_inherited();
+}
+
+[[gnu::noinline]] int refuse_inherited(const char* function) noexcept {
+  return gba::guarded([&] {
+    return gba::report(std::errc::no_child_process,
+                       std::string(function) + ": the barrier belongs to the process that this one was forked from");
+  });
+}
+
+/// 0, or -errno: the call is refused.
+int refusal(const char* function, const gba_barrier* barrier, bool has_others = true) {
+  if (barrier == nullptr || !has_others) {
+    return gba::null_argument(function);
+  }
+  return barrier->is_inherited() ? refuse_inherited(function) : 0;
 }
 
 }  // namespace
@@ -95,8 +117,8 @@ void gba_barrier_destroy(gba_barrier* barrier) {
 }
 
 int gba_barrier_offer(gba_barrier* barrier, uint64_t sequence, gba_group_handle* handle) {
-  if (barrier == nullptr) {
-    return gba::null_argument("gba_barrier_offer");
+  if (const int error = refusal("gba_barrier_offer", barrier); error != 0) {
+    return error;
   }
   return gba::guarded([&] {
     const auto offered = barrier->offer(sequence);
@@ -111,38 +133,39 @@ int gba_barrier_offer(gba_barrier* barrier, uint64_t sequence, gba_group_handle*
 }
 
 int gba_barrier_join(gba_barrier* barrier, const gba_group_handle* handle) {
-  if (barrier == nullptr || (handle == nullptr && !barrier->has_record())) {
-    return gba::null_argument("gba_barrier_join");
+  const bool has_handle = handle != nullptr || (barrier != nullptr && barrier->has_record());
+  if (const int error = refusal("gba_barrier_join", barrier, has_handle); error != 0) {
+    return error;
   }
   return gba::guarded([&] { return gba::finish(barrier->join(handle)); });
 }
 
 void gba_barrier_begin(gba_barrier* barrier, uint64_t sequence) {
-  if (barrier != nullptr) {
+  if (is_usable(barrier)) {
     contained([&] { barrier->begin(sequence); });
   }
 }
 
 void gba_barrier_disable(gba_barrier* barrier) {
-  if (barrier != nullptr) {
+  if (is_usable(barrier)) {
     contained([&] { barrier->disable(); });
   }
 }
 
 void gba_barrier_leave(gba_barrier* barrier) {
-  if (barrier != nullptr) {
+  if (is_usable(barrier)) {
     contained([&] { barrier->leave(); });
   }
 }
 
 void gba_barrier_free(gba_barrier* barrier) {
-  if (barrier != nullptr) {
+  if (is_usable(barrier)) {
     contained([&] { barrier->free(); });
   }
 }
 
 int gba_barrier_uses_device(const gba_barrier* barrier) {
-  return barrier != nullptr && barrier->uses_device() ? 1 : 0;
+  return is_usable(barrier) && barrier->uses_device() ? 1 : 0;
 }
 
 void gba_barrier_arrive(gba_barrier* barrier, uint64_t k) {
@@ -155,52 +178,53 @@ int gba_barrier_test(gba_barrier* barrier) {
   if (barrier == nullptr) {
     return gba::null_argument("gba_barrier_test");
   }
-  return static_cast<int>(barrier->test());
+  const int result = static_cast<int>(barrier->test());
+  return result == -ECHILD ? refuse_inherited("gba_barrier_test") : result;
 }
 
 int gba_barrier_poll(gba_barrier* barrier) {
-  if (barrier == nullptr) {
-    return gba::null_argument("gba_barrier_poll");
+  if (const int error = refusal("gba_barrier_poll", barrier); error != 0) {
+    return error;
   }
   return static_cast<int>(barrier->poll());
 }
 
 int gba_barrier_sleep(gba_barrier* barrier, uint64_t max_ns) {
-  if (barrier == nullptr) {
-    return gba::null_argument("gba_barrier_sleep");
+  if (const int error = refusal("gba_barrier_sleep", barrier); error != 0) {
+    return error;
   }
   return static_cast<int>(barrier->sleep(gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1})));
 }
 
 int gba_barrier_wait(gba_barrier* barrier, const gba_barrier_waiting* waiting, uint64_t timeout_ns) {
-  if (barrier == nullptr || waiting == nullptr) {
-    return gba::null_argument("gba_barrier_wait");
+  if (const int error = refusal("gba_barrier_wait", barrier, waiting != nullptr); error != 0) {
+    return error;
   }
   return static_cast<int>(barrier->wait(*waiting, timeout_ns));
 }
 
 void gba_barrier_conclude(gba_barrier* barrier) {
-  if (barrier != nullptr) {
+  if (is_usable(barrier)) {
     contained([&] { barrier->conclude(); });
   }
 }
 
 void gba_barrier_turn_off(gba_barrier* barrier, int failure, const char* trouble) {
-  if (barrier != nullptr) {
+  if (is_usable(barrier)) {
     contained([&] { barrier->turn_off(failure, trouble == nullptr ? "" : trouble); });
   }
 }
 
 int gba_barrier_missing(gba_barrier* barrier, uint64_t mask[GBA_GROUP_MASK_WORDS]) {
-  if (barrier == nullptr || mask == nullptr) {
-    return gba::null_argument("gba_barrier_missing");
+  if (const int error = refusal("gba_barrier_missing", barrier, mask != nullptr); error != 0) {
+    return error;
   }
   return barrier->missing(mask);
 }
 
 int gba_barrier_get_status(const gba_barrier* barrier, gba_barrier_status* status) {
-  if (barrier == nullptr || status == nullptr) {
-    return gba::null_argument("gba_barrier_get_status");
+  if (const int error = refusal("gba_barrier_get_status", barrier, status != nullptr); error != 0) {
+    return error;
   }
   *status = barrier->status();
   return 0;

@@ -39,8 +39,9 @@
  * callback may call gba_barrier_missing and gba_barrier_get_status for its barrier and nothing else, and must not
  * throw.
  *
- * Ports and barriers belong to the process that made them. To a child that it forks the device is lost for good; the
- * child may close the ports and destroy the barriers, and must not arrive: its words are its parent's.
+ * Ports and barriers belong to the process that made them. To a child that it forks the device is lost for good: calls
+ * on ports fail with -ENODEV, and calls on barriers, whose words are the parent's, with -ECHILD; those without a result
+ * do nothing, and gba_barrier_uses_device() is 0. The child may close the ports and destroy the barriers.
  */
 #ifndef GBA_BARRIER_H
 #define GBA_BARRIER_H
