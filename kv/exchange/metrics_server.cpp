@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/helper_thread.hpp"
+#include "base/private_fd.hpp"
 #include "wire/endpoint.hpp"
 
 namespace shmem::exchange {
@@ -33,6 +34,7 @@ constexpr MHD_UNSIGNED_LONG_LONG kLongestWaitMs = 1000;
 /// What is called of libmicrohttpd.
 struct Calls {
   decltype(&::MHD_start_daemon) start_daemon;
+  decltype(&::MHD_quiesce_daemon) quiesce_daemon;
   decltype(&::MHD_stop_daemon) stop_daemon;
   decltype(&::MHD_get_daemon_info) get_daemon_info;
   decltype(&::MHD_get_timeout) get_timeout;
@@ -54,6 +56,7 @@ Result<Calls> load_microhttpd() {
   void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   Calls calls{};
   if (library != nullptr && find_call(library, "MHD_start_daemon", calls.start_daemon) &&
+      find_call(library, "MHD_quiesce_daemon", calls.quiesce_daemon) &&
       find_call(library, "MHD_stop_daemon", calls.stop_daemon) &&
       find_call(library, "MHD_get_daemon_info", calls.get_daemon_info) &&
       find_call(library, "MHD_get_timeout", calls.get_timeout) && find_call(library, "MHD_run", calls.run) &&
@@ -80,7 +83,9 @@ class HttpServer final : public MetricsServer {
     ::eventfd_write(stop_.get(), 1);
     thread_.join();
     if (daemon_ != nullptr) {
-      calls_.stop_daemon(daemon_);  // ends the connections
+      clients_ = base::PrivateEpoll();
+      calls_.quiesce_daemon(daemon_);  // gives listener_ back
+      calls_.stop_daemon(daemon_);     // ends the connections
     }
   }
 
@@ -92,7 +97,8 @@ class HttpServer final : public MetricsServer {
     if (daemon_ == nullptr) {
       return fail(std::errc::resource_unavailable_try_again, "libmicrohttpd cannot answer requests for metrics");
     }
-    static_cast<void>(socket.release());  // the daemon's
+    listener_ = base::PrivateFd(std::move(socket));
+    clients_ = base::PrivateEpoll(epoll());
     auto thread = base::HelperThread::start([this] { run(); });
     if (!thread) {
       return thread.error();
@@ -103,10 +109,11 @@ class HttpServer final : public MetricsServer {
   [[nodiscard]] std::uint16_t port() const override { return port_; }
 
  private:
+  [[nodiscard]] int epoll() const { return calls_.get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd; }
+
   void run() {
-    const int requests = calls_.get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     std::array<pollfd, 2> waiting{pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0},
-                                  pollfd{.fd = requests, .events = POLLIN, .revents = 0}};
+                                  pollfd{.fd = epoll(), .events = POLLIN, .revents = 0}};
     while (waiting[0].revents == 0) {
       calls_.run(daemon_);
       MHD_UNSIGNED_LONG_LONG limit_ms = 0;
@@ -151,7 +158,11 @@ class HttpServer final : public MetricsServer {
   const Page page_;
   const std::uint16_t port_;
   const base::UniqueFd stop_;  // an eventfd
+  // A forked child would keep the port, and the clients waiting, after the death of this process. The daemon does not
+  // wait for the listener while there are too many clients.
+  base::PrivateFd listener_;
   MHD_Daemon* daemon_ = nullptr;
+  base::PrivateEpoll clients_;
   base::HelperThread thread_;
 };
 

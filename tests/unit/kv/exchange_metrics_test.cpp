@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of exchanges: the format, the numbers, and clients that are slow or hostile.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -85,6 +90,16 @@ int open_with(const std::string& name, const std::string& metrics) {
   const int code = shmemx_exchange_open(name.c_str(), &given, &exchange);
   shmemx_exchange_close(exchange);
   return code;
+}
+
+/// A member for as long as this process lives.
+bool open_metrics(const std::string& name, std::uint64_t port) {
+  const std::string metrics = std::to_string(port);
+  Options options;
+  options.metrics = metrics.c_str();
+  const auto given = options.get();
+  shmemx_exchange_t* exchange = nullptr;
+  return shmemx_exchange_open(name.c_str(), &given, &exchange) == 0;
 }
 
 /// An owner of a block, and a reader with metrics, in exchanges of a number of their own.
@@ -280,6 +295,49 @@ TEST_F(ExchangeMetricsPage, ClientsWithoutDescriptorsDoNotKeepTheProcessorBusy) 
   EXPECT_LT(exchange_test::polls, 600);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(OpenMetrics(get_page(port_)).problem(), "");
+}
+
+/// With a client that is connected when the member is killed.
+TEST_F(ExchangeMetricsPage, AChildOfAKilledMemberKeepsNeitherThePortNorTheClients) {
+  const std::string name = exchange_name(295);
+  const std::uint64_t port = test_support::free_loopback_port();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const base::UniqueFd life(ends[0]);
+  base::UniqueFd childs_end(ends[1]);
+  std::array<int, 2> go{};
+  ASSERT_EQ(::pipe2(go.data(), O_CLOEXEC), 0);
+  const base::UniqueFd wait_end(go[0]);
+  const base::UniqueFd go_end(go[1]);
+  const pid_t member = ::fork();
+  if (member == 0) {
+    ::setpgid(0, 0);
+    ::alarm(60);
+    char byte = 0;
+    const bool good = open_metrics(name, port) && ::write(childs_end.get(), "x", 1) == 1 &&
+                      ::read(wait_end.get(), &byte, 1) == 1 && ::fork() >= 0 &&
+                      ::write(childs_end.get(), "x", 1) == 1;  // both
+    ::alarm(60);                                               // also of the child
+    ::pause();
+    ::_exit(good ? 0 : 1);
+  }
+  childs_end.reset();
+  char byte = 0;
+  ASSERT_EQ(::read(life.get(), &byte, 1), 1);
+  const Client client(port);
+  client.send("GET /met");
+  EXPECT_NE(ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");  // the first one is accepted, too
+  ASSERT_EQ(::write(go_end.get(), "x", 1), 1);
+  for (int process = 0; process < 2; ++process) {
+    ASSERT_EQ(::read(life.get(), &byte, 1), 1);
+  }
+  ASSERT_EQ(::kill(member, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(member, nullptr, 0), member);
+  EXPECT_TRUE(client.ends());
+  EXPECT_EQ(open_with(name, std::to_string(port)), 0) << shmemx_error_text();
+  pollfd child{.fd = life.get(), .events = 0, .revents = 0};
+  EXPECT_EQ(::poll(&child, 1, 0), 0) << "the child has ended as well, so that this shows nothing";
+  ::kill(-member, SIGKILL);
 }
 
 TEST_F(ExchangeMetricsPage, TellsWhichAddressIsWrong) {

@@ -43,6 +43,17 @@ class Client {
     }
     return text;
   }
+  /// The server ends the connection.
+  [[nodiscard]] bool ends() const {
+    char byte = 0;
+    pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    while (::poll(&readable, 1, 20'000) == 1) {
+      if (::recv(socket_.get(), &byte, 1, 0) <= 0) {
+        return true;
+      }
+    }
+    return false;
+  }
 
  private:
   base::UniqueFd socket_;
