@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "python/core/interpreter_exit.hpp"
 #include "python/core/library.hpp"
 
 namespace {
@@ -97,6 +98,10 @@ void set_logger(const py::object& function) {
   }
   *logger = function;
   shmemx_set_logger([](int level, const char* text) {
+    const shmem_python::PythonWork work;
+    if (!work.may_run()) {
+      return;
+    }
     const py::gil_scoped_acquire held;
     try {
       (*logger)(level, text);
@@ -192,7 +197,7 @@ void bind_start(py::module_& module) {
 
 /// Collective calls begin when the work of the default stream is done.
 void await_default_stream() {
-  const py::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   shmemx_await_default_stream();
 }
 
@@ -432,11 +437,11 @@ void bind_runtime(py::module_& rt) {
     return std::pair(reinterpret_cast<Address>(stream), code);
   });
   rt.def("destroy_stream", [](Address stream) {
-    const py::gil_scoped_release released;
+    const shmem_python::WithoutPython released;
     return aclrtDestroyStream(at(stream));
   });
   rt.def("synchronize_stream", [](Address stream) {
-    const py::gil_scoped_release released;
+    const shmem_python::WithoutPython released;
     return aclrtSynchronizeStream(at(stream));
   });
   rt.def("malloc", [](std::size_t size, int policy) {
@@ -451,11 +456,11 @@ void bind_runtime(py::module_& rt) {
     return device_memory().erase(address) != 0 ? aclrtFree(at(address)) : aclError{ACL_ERROR_RT_PARAM_INVALID};
   });
   rt.def("memset", [](Address dst, std::size_t room, int value, std::size_t count) {
-    const py::gil_scoped_release released;
+    const shmem_python::WithoutPython released;
     return aclrtMemset(at(dst), room, value, count);
   });
   rt.def("memcpy", [](Address dst, std::size_t room, Address src, std::size_t count, int kind) {
-    const py::gil_scoped_release released;
+    const shmem_python::WithoutPython released;
     return aclrtMemcpy(at(dst), room, at(src), count, static_cast<aclrtMemcpyKind>(kind));
   });
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "python/core/without_python.hpp"
+
 namespace shmem_kv {
 
 std::shared_ptr<Buffers> Buffers::of_objects(const py::sequence& objects, bool writable) {
@@ -66,7 +68,7 @@ void copy(const Buffers& to, const Buffers& from) {
                             " bytes, but its source " + std::to_string(from.size(i)));
     }
   }
-  const py::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   for (std::size_t i = 0; i < to.count(); ++i) {
     if (to.size(i) > 0) {
       std::memcpy(to.address(i), from.address(i), to.size(i));

@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "python/core/interpreter_exit.hpp"
+
 namespace shmem_kv {
 namespace {
 
@@ -22,8 +24,9 @@ struct Exported {
 
 /// Called by whoever has taken the array, without the GIL perhaps.
 void end_exported(DLManagedTensor* tensor) {
-  if (Py_IsInitialized() == 0) {
-    return;  // the interpreter has ended, and its objects with it
+  const shmem_python::PythonWork work;
+  if (!work.may_run() || Py_IsInitialized() == 0) {
+    return;  // the interpreter ends or has ended, and its objects with it
   }
   const py::gil_scoped_acquire held;
   const std::unique_ptr<Exported> ended(static_cast<Exported*>(tensor->manager_ctx));

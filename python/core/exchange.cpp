@@ -86,7 +86,7 @@ py::array Request::statuses() const {
 }
 
 Transfer::~Transfer() {
-  const py::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   shmemx_exchange_transfer_free(handle_);
 }
 
@@ -139,7 +139,7 @@ Exchange::~Exchange() {
 }
 
 void Exchange::close() {
-  const py::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   closing_ = true;
   if (::getpid() != owner_) {
     return;  // the mutex may be held by a thread that there is not in this process

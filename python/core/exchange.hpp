@@ -20,13 +20,14 @@
 
 #include "python/core/buffers.hpp"
 #include "python/core/outcome.hpp"
+#include "python/core/without_python.hpp"
 
 namespace shmem_kv {
 
 /// Makes a call that returns a number or a negative errno, without the GIL. `result`, if given, gets the number.
 template <typename Call>
 Outcome attempt_exchange(Call call, int* result = nullptr) {
-  const py::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   const int returned = call();
   if (result != nullptr) {
     *result = returned;

@@ -6,10 +6,12 @@
 #include "python/core/exchange.hpp"
 #include "python/core/held_store.hpp"
 #include "python/core/holder_events.hpp"
+#include "python/core/interpreter_exit.hpp"
 #include "python/core/store.hpp"
 
 PYBIND11_MODULE(_exchange_core, module) {
   module.doc() = "The base of shmem_kv's exchanges; not for users.";
+  shmem_python::watch_interpreter_exit();
   shmem_kv::bind_buffers(module);
   shmem_kv::bind_dlpack(module);
   shmem_kv::bind_exchange(module);

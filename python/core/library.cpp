@@ -159,7 +159,7 @@ void Library::stop() {
   started_ = false;
   int error = 0;
   {
-    const py::gil_scoped_release released;
+    const shmem_python::WithoutPython released;
     shmemx_take_error();
     shmem_finalize();
     error = shmemx_take_error();

@@ -17,6 +17,7 @@
 #include "python/core/kept_memory.hpp"
 #include "python/core/messages.hpp"
 #include "python/core/outcome.hpp"
+#include "python/core/without_python.hpp"
 
 namespace shmem_kv {
 
@@ -27,7 +28,7 @@ namespace py = pybind11;
 template <typename Call>
 Outcome attempt(Call call, int* result = nullptr) {
   Outcome outcome;
-  const py::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   HeldMessages held;
   shmemx_take_error();  // of a call that was not made here
   const int returned = call();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "python/core/interpreter_exit.hpp"
 #include "python/core/library.hpp"
 
 namespace {
@@ -129,6 +130,7 @@ void bind_blocks(py::module_& module) {
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The base of shmem_kv; not for users.";
+  shmem_python::watch_interpreter_exit();
   HeldMessages::begin();
   bind_library(module);
   bind_blocks(module);

@@ -230,7 +230,7 @@ py::array Store::get(const py::tuple& keys, const Buffers& destinations, std::ui
   py::array_t<std::int32_t> statuses(static_cast<py::ssize_t>(names.size()));
   std::int32_t* const to = statuses.mutable_data();
   {
-    const py::gil_scoped_release released;
+    const shmem_python::WithoutPython released;
     Reading(*this, names, destinations, layout, to).copy(destinations);
   }
   return statuses;

@@ -24,7 +24,6 @@ groups of any backend whose ranks are on one node; ``HAS_SYMMETRIC_MEMORY`` says
 
 from __future__ import annotations
 
-import atexit as _atexit
 import sys as _sys
 from collections.abc import Sequence as _Sequence
 from datetime import timedelta as _timedelta
@@ -151,9 +150,6 @@ if not hasattr(_dist.Backend, "SHMEM"):
 
 if _gloo.is_wanted():
     _gloo.take_over()
-
-# A daemon thread that waits for other ranks, or a future's callback, would end the process by SIGABRT.
-_atexit.register(_C.begin_interpreter_exit)
 
 HAS_SYMMETRIC_MEMORY: bool = _C.register_symmetric_memory()
 """``torch.distributed._symmetric_memory.empty(..., device="cpu")`` and ``rendezvous`` work."""

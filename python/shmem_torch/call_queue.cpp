@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/signals_blocked.hpp"
+#include "python/core/interpreter_exit.hpp"
+#include "python/core/without_python.hpp"
 #include "python/shmem_torch/group_calls.hpp"
-#include "python/shmem_torch/interpreter_exit.hpp"
-#include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -98,7 +98,7 @@ QueuedWork& CallQueue::State::take_first(std::unique_lock<std::mutex>& lock) {
 /// may go: not under its mutex.
 void CallQueue::State::end_first(std::unique_lock<std::mutex>& lock, QueuedWork& call, std::string error) {
   {
-    const PythonWork work;
+    const shmem_python::PythonWork work;
     if (work.may_run()) {
       end(call, error);
     }
@@ -175,7 +175,7 @@ CallQueue::~CallQueue() {
   if (thread.get_id() == std::this_thread::get_id()) {
     thread.detach();
   } else if (thread.joinable()) {
-    const WithoutPython released;
+    const shmem_python::WithoutPython released;
     thread.join();
   }
 }
@@ -189,7 +189,7 @@ void CallQueue::end(QueuedWork& call, const std::string& error) {
 }
 
 void CallQueue::require_process() const {
-  stay_if_interpreter_exits();
+  shmem_python::stay_if_interpreter_exits();
   if (owner_ != ::getpid()) {
     throw std::runtime_error("shmem_torch: this process was forked from a rank (pid " + std::to_string(owner_) +
                              ") and is no rank itself: make the call there, or call destroy_process_group() and make "
@@ -231,7 +231,7 @@ void CallQueue::wait(QueuedWork& call) {
     }
   }
   lock.unlock();
-  stay_if_interpreter_exits();
+  shmem_python::stay_if_interpreter_exits();
   if (!std::exchange(call.has_ended_, true)) {
     end(call, call.error_);
   }
@@ -244,7 +244,7 @@ bool CallQueue::wait_for(QueuedWork& call, std::chrono::milliseconds limit) {
   state->flush();
   const bool over = state->ended.wait_for(lock, limit, [&] { return state->is_over(call); });
   lock.unlock();
-  stay_if_interpreter_exits();
+  shmem_python::stay_if_interpreter_exits();
   if (over && !std::exchange(call.has_ended_, true)) {
     end(call, call.error_);
   }

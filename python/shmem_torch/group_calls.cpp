@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "python/shmem_torch/without_python.hpp"
+#include "python/core/without_python.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -86,7 +86,7 @@ GroupHandle::GroupHandle(const Store& store, int rank, int size) : size_(size) {
 }
 
 GroupHandle::~GroupHandle() {
-  const WithoutPython released;  // a thread of the group may be letting go of a tensor
+  const shmem_python::WithoutPython released;  // a thread of the group may be letting go of a tensor
   shmemx_group_destroy(group_);
 }
 

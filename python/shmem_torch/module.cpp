@@ -7,7 +7,8 @@
 
 #include <stdexcept>
 
-#include "python/shmem_torch/interpreter_exit.hpp"
+#include "python/core/interpreter_exit.hpp"
+#include "python/core/without_python.hpp"
 #include "python/shmem_torch/process_group.hpp"
 #include "python/shmem_torch/symmetric_memory.hpp"
 
@@ -30,7 +31,7 @@ at::Tensor empty(const Pointer& group, const std::vector<std::int64_t>& shape, c
   }
   const at::ScalarType type = reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type;
   shmem_torch::ProcessGroupShmem& made_by = shmem_group(group);
-  const pybind11::gil_scoped_release released;
+  const shmem_python::WithoutPython released;
   return made_by.empty(shape, type);
 }
 
@@ -38,7 +39,7 @@ pybind11::tuple statistics(const Pointer& group) {
   shmemx_group_statistics_t now{};
   {
     const shmem_torch::ProcessGroupShmem& of = shmem_group(group);
-    const pybind11::gil_scoped_release released;  // a running call is waited for
+    const shmem_python::WithoutPython released;  // a running call is waited for
     now = of.statistics();
   }
   return pybind11::make_tuple(now.calls, now.direct_calls, now.staged_bytes, now.direct_messages, now.device_barriers,
@@ -48,6 +49,7 @@ pybind11::tuple statistics(const Pointer& group) {
 }  // namespace
 
 PYBIND11_MODULE(_C, module) {
+  shmem_python::watch_interpreter_exit();
   pybind11::module_::import("torch.distributed");  // its types are arguments and results
   module.def(
       "create",
@@ -58,7 +60,7 @@ PYBIND11_MODULE(_C, module) {
       },
       pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"), pybind11::arg("timeout"),
       pybind11::arg("name") = "", pybind11::arg("ranks") = std::vector<std::uint64_t>(),
-      pybind11::arg("reconfigure") = false, pybind11::call_guard<pybind11::gil_scoped_release>());
+      pybind11::arg("reconfigure") = false, pybind11::call_guard<shmem_python::WithoutPython>());
   module.def(
       "monitored_barrier",
       [](const Pointer& group, std::chrono::milliseconds timeout) {
@@ -66,13 +68,11 @@ PYBIND11_MODULE(_C, module) {
         options.timeout = timeout;
         group->monitoredBarrier(options, true);
       },
-      pybind11::arg("group"), pybind11::arg("timeout"), pybind11::call_guard<pybind11::gil_scoped_release>());
+      pybind11::arg("group"), pybind11::arg("timeout"), pybind11::call_guard<shmem_python::WithoutPython>());
   module.def(
       "abort", [](const Pointer& group) { shmem_group(group).abort(); }, pybind11::arg("group"),
-      pybind11::call_guard<pybind11::gil_scoped_release>());
+      pybind11::call_guard<shmem_python::WithoutPython>());
   module.def("empty", &empty, pybind11::arg("group"), pybind11::arg("shape"), pybind11::arg("dtype"));
   module.def("register_symmetric_memory", &shmem_torch::register_symmetric_memory);
-  module.def("begin_interpreter_exit", &shmem_torch::begin_interpreter_exit,
-             pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("statistics", &statistics, pybind11::arg("group"));
 }

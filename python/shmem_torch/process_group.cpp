@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "python/core/interpreter_exit.hpp"
 #include "python/shmem_torch/arguments.hpp"
-#include "python/shmem_torch/interpreter_exit.hpp"
 
 namespace shmem_torch {
 

@@ -4,11 +4,11 @@
 #include <random>
 #include <stdexcept>
 
+#include "python/core/interpreter_exit.hpp"
+#include "python/core/without_python.hpp"
 #include "python/shmem_torch/arguments.hpp"
-#include "python/shmem_torch/interpreter_exit.hpp"
 #include "python/shmem_torch/process_group.hpp"
 #include "python/shmem_torch/window.hpp"
-#include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
 
@@ -47,7 +47,7 @@ ProcessGroupShmem::ProcessGroupShmem(c10::intrusive_ptr<c10d::Store> store, cons
   } else {
     engine_ = std::make_shared<Engine>(tracker_, store_of(store_), place.rank, place.size);
   }
-  stay_if_interpreter_exits();
+  shmem_python::stay_if_interpreter_exits();
 }
 
 std::shared_ptr<Engine> ProcessGroupShmem::engine_now() const {
@@ -81,7 +81,7 @@ void ProcessGroupShmem::registerOnCompletionHook(CompletionHook&& hook) {
 }
 
 void ProcessGroupShmem::waitForPendingWorks() {
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   if (const auto engine = engine_now(); engine) {
     engine->queue.flush();  // no thread waits for them
     tracker_->wait_for_pending();
@@ -89,7 +89,7 @@ void ProcessGroupShmem::waitForPendingWorks() {
 }
 
 void ProcessGroupShmem::abort() {
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   tracker_->fail(-ECONNABORTED);
   if (const auto engine = engine_now(); engine) {
     engine->group.abort("abort() of the process group was called");
@@ -98,7 +98,7 @@ void ProcessGroupShmem::abort() {
 }
 
 void ProcessGroupShmem::shutdown() {
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   take_engine("it was shut down").reset();
 }
 

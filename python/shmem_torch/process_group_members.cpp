@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "python/core/without_python.hpp"
 #include "python/shmem_torch/process_group.hpp"
-#include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -58,7 +58,7 @@ c10::intrusive_ptr<TorchBackend> ProcessGroupShmem::split(const c10::intrusive_p
   if (mine == ranks.end()) {
     return {};
   }
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   GroupPlace place{static_cast<int>(mine - ranks.begin()), static_cast<int>(ranks.size()),
                    options ? options->timeout : options_->timeout, options ? name_in(*options) : ""};
   for (const int rank : ranks) {
@@ -70,7 +70,7 @@ c10::intrusive_ptr<TorchBackend> ProcessGroupShmem::split(const c10::intrusive_p
 c10::intrusive_ptr<TorchBackend> ProcessGroupShmem::merge(const c10::intrusive_ptr<c10d::Store>& store,
                                                           const c10::intrusive_ptr<BackendOptions>& options,
                                                           const int& rank, const int& size) {
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   return c10::make_intrusive<ProcessGroupShmem>(
       part_of(store, "merge"),
       GroupPlace{rank, size, options ? options->timeout : options_->timeout, options ? name_in(*options) : ""});
@@ -91,7 +91,7 @@ c10::intrusive_ptr<TorchBackend> ProcessGroupShmem::shrink(const std::vector<std
   if ((flags & kAbortBefore) != 0) {
     abort();
   }
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   GroupPlace place{0, 0, options ? options->timeout : options_->timeout, options ? name_in(*options) : ""};
   for (int rank = 0; rank < size_; ++rank) {
     if (!is_excluded(rank)) {
@@ -114,7 +114,7 @@ ReconfigureHandle ProcessGroupShmem::get_reconfigure_handle() const {
 
 WorkPointer ProcessGroupShmem::reconfigure(const ReconfigureOptions& options) {
   constexpr const char* kName = "shmem:reconfigure";
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   const std::vector<ReconfigureHandle> handles = handles_of(options);
   const ReconfigureHandle mine = get_reconfigure_handle();
   const auto found = std::find(handles.begin(), handles.end(), mine);

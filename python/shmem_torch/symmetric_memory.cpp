@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "python/core/without_python.hpp"
 #include "python/shmem_torch/group_calls.hpp"
 #include "python/shmem_torch/process_group.hpp"
 #include "python/shmem_torch/signals.hpp"
-#include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -116,7 +116,7 @@ class CpuSymmetricMemory final : public SymmetricMemoryBase {
   }
 
   void barrier(int channel, size_t timeout_ms) override {
-    const WithoutPython released;
+    const shmem_python::WithoutPython released;
     const SignalWait wait = begin("SymmetricMemory.barrier(channel ", channel, timeout_ms);
     for (int distance = 1; distance < sharers_.size; ++distance) {
       put(wait, (sharers_.rank + distance) % sharers_.size);
@@ -127,12 +127,12 @@ class CpuSymmetricMemory final : public SymmetricMemoryBase {
   }
   void put_signal(int dst_rank, int channel, size_t timeout_ms) override {
     check_rank(dst_rank);
-    const WithoutPython released;
+    const shmem_python::WithoutPython released;
     put(begin("SymmetricMemory.put_signal(channel ", channel, timeout_ms), dst_rank);
   }
   void wait_signal(int src_rank, int channel, size_t timeout_ms) override {
     check_rank(src_rank);
-    const WithoutPython released;
+    const shmem_python::WithoutPython released;
     take(begin("SymmetricMemory.wait_signal(channel ", channel, timeout_ms), src_rank);
   }
 
@@ -227,7 +227,7 @@ class CpuAllocator final : public SymmetricMemoryAllocatorBase {
 
   c10::intrusive_ptr<symmetric::SymmetricMemory> rendezvous(void* ptr,
                                                             const std::optional<std::string>& group_name) override {
-    const WithoutPython released;
+    const shmem_python::WithoutPython released;
     Allocation& mine = [&]() -> Allocation& {
       const std::scoped_lock lock(mutex_);
       return find(ptr);

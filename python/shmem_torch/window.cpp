@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "python/core/without_python.hpp"
 #include "python/shmem_torch/signals.hpp"
-#include "python/shmem_torch/without_python.hpp"
 
 namespace shmem_torch {
 constexpr std::size_t kMostDimensions = 16;
@@ -128,7 +128,7 @@ class SignalWork final : public WorkBase {
   bool isSuccess() const override { return has_come(); }
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override {
     engine_->queue.require_process();
-    const WithoutPython released;
+    const shmem_python::WithoutPython released;
     const auto come = [this] { return has_come(); };
     if (timeout == kNoTimeout || timeout.count() < 0) {
       wait_.until(come, peer_);
@@ -167,7 +167,7 @@ void Window::run(const char* call, std::function<std::string(std::chrono::millis
 
 void Window::tensor_register(const at::Tensor& tensor, bool owning) {
   constexpr const char* kName = "shmem:Window.tensor_register";
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   const bool again = [&] {
     const std::scoped_lock lock(mutex_);
     return area_ != nullptr;
@@ -237,7 +237,7 @@ void Window::tensor_register(const at::Tensor& tensor, bool owning) {
 
 void Window::tensor_deregister() {
   constexpr const char* kName = "shmem:Window.tensor_deregister";
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   const auto mine = area(kName);
   run(kName, [&](std::chrono::milliseconds timeout) { return barrier(engine_->group, kName, timeout); });
   const std::scoped_lock lock(mutex_);
@@ -280,7 +280,7 @@ WorkPointer Window::put(const at::Tensor& tensor, std::int64_t rank, std::int64_
     refuse(kName, std::to_string(tensor.numel()) + " elements from element " + std::to_string(offset) +
                       " on exceed the " + std::to_string(room) + " of the tensor of rank " + std::to_string(rank));
   }
-  const WithoutPython released;
+  const shmem_python::WithoutPython released;
   const at::Tensor from = tensor.detach().contiguous();
   std::memmove(area->tensor_of(rank) + static_cast<std::size_t>(offset) * from.element_size(), from.data_ptr(),
                bytes_of(from));

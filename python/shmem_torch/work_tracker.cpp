@@ -6,7 +6,7 @@
 #include <exception>
 #include <thread>
 
-#include "python/shmem_torch/interpreter_exit.hpp"
+#include "python/core/interpreter_exit.hpp"
 
 namespace shmem_torch {
 namespace {
@@ -25,7 +25,7 @@ ErrorType type_of(int error) {
 /// Of the program: an exception would end in a thread of libshmem.
 template <typename Hook, typename... Arguments>
 void call(const Hook& hook, Arguments&&... arguments) {
-  const PythonWork work;
+  const shmem_python::PythonWork work;
   if (!work.may_run()) {
     return;
   }

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "python/shmem_torch/interpreter_exit.hpp"
+#include "python/core/interpreter_exit.hpp"
 #include "python/shmem_torch/tensors.hpp"
 
 namespace shmem_torch {
@@ -79,7 +79,7 @@ struct MessageWork::State {
 int MessageWork::State::post(const Engine& engine, void* context) {
   const shmemx_group_done_t ended = [](void* of) {
     std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(of));
-    const PythonWork work;
+    const shmem_python::PythonWork work;
     (*state)->end(work.may_run());
     if (!work.may_run()) {
       static_cast<void>(state.release());  // with its tensor, which this thread could not let go of
@@ -233,7 +233,7 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
   if (timeout == kNoTimeout || timeout.count() < 0) {
     const int error = shmemx_group_message_wait(state_->message);
     state_->await_end();
-    stay_if_interpreter_exits();
+    shmem_python::stay_if_interpreter_exits();
     settle(error);
   } else {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -243,7 +243,7 @@ bool MessageWork::wait(std::chrono::milliseconds timeout) {
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    stay_if_interpreter_exits();
+    shmem_python::stay_if_interpreter_exits();
   }
   if (const std::exception_ptr failure = exception(); failure) {
     std::rethrow_exception(failure);

@@ -3,11 +3,11 @@
 // its C++ frames, and that ends the process by SIGABRT.
 #pragma once
 
-namespace shmem_torch {
+namespace shmem_python {
 
-/// Called by the thread that ends the interpreter, before it does, without Python's lock. Waits a moment for other
-/// threads that are on their way into Python. From then on none gets there from this module.
-void begin_interpreter_exit();
+/// Called when a module is loaded, with Python's lock. The thread that ends the interpreter waits a moment, before it
+/// does, for other threads that are on their way into Python. From then on none gets there from the module.
+void watch_interpreter_exit();
 
 /// At the beginning and the end of calls that may wait: does not return to another thread than the one that ends the
 /// interpreter. Such a thread stays here until the process ends.
@@ -27,4 +27,4 @@ class PythonWork {
   const bool may_run_;
 };
 
-}  // namespace shmem_torch
+}  // namespace shmem_python

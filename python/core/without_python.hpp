@@ -4,12 +4,13 @@
 
 #include <Python.h>
 
-#include "python/shmem_torch/interpreter_exit.hpp"
+#include "python/core/interpreter_exit.hpp"
 
-namespace shmem_torch {
+namespace shmem_python {
 
-/// While it lives, this thread does not hold Python's lock, if it did. For waits for other ranks, and for threads of
-/// this process: they need the lock to let go of a tensor. PyTorch calls with and without it.
+/// While it lives, this thread does not hold Python's lock, if it did. For waits for other processes, and for threads
+/// of this one: they need the lock to let go of a tensor. PyTorch calls with and without it. Unlike
+/// pybind11::gil_scoped_release, it does not ask for the lock of an interpreter that exits.
 class WithoutPython {
  public:
   WithoutPython() : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}
@@ -26,4 +27,4 @@ class WithoutPython {
   PyThreadState* const state_;
 };
 
-}  // namespace shmem_torch
+}  // namespace shmem_python

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "python/shmem_torch/interpreter_exit.hpp"
+#include "python/core/interpreter_exit.hpp"
 
-#include <Python.h>
 #include <pthread.h>
+#include <pybind11/pybind11.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-namespace shmem_torch {
+namespace shmem_python {
 namespace {
 
 std::atomic<bool> exits{false};
@@ -30,8 +30,6 @@ bool begin_work() {
   return false;
 }
 
-}  // namespace
-
 void begin_interpreter_exit() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kReturning{20};  // from stay_if_interpreter_exits() to Python's lock
@@ -42,6 +40,14 @@ void begin_interpreter_exit() {
   do {
     std::this_thread::sleep_for(kReturning);
   } while (works.load() != 0 && Clock::now() - begin < kMost);
+}
+
+}  // namespace
+
+void watch_interpreter_exit() {
+  namespace py = pybind11;
+  const py::cpp_function begin(&begin_interpreter_exit, py::call_guard<py::gil_scoped_release>());
+  py::module_::import("atexit").attr("register")(begin);
 }
 
 void stay_if_interpreter_exits() {
@@ -64,4 +70,4 @@ PythonWork::~PythonWork() {
   }
 }
 
-}  // namespace shmem_torch
+}  // namespace shmem_python
