@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 #include <type_traits>
 
 #include "base/within.hpp"
@@ -95,7 +96,11 @@ void PmixEvents::handle(std::size_t /*id*/, pmix_status_t status, const pmix_pro
   {
     const std::scoped_lock lock(listener().mutex);
     if (listener().events != nullptr) {
-      listener().events->hear(status, source);
+      try {
+        listener().events->hear(status, source);
+      } catch (const std::bad_alloc&) {       // libpmix, which calls this, is written in C
+        listener().events->end("no memory");  // a text that needs none
+      }
     }
   }
   if (done != nullptr) {
@@ -105,12 +110,12 @@ void PmixEvents::handle(std::size_t /*id*/, pmix_status_t status, const pmix_pro
 
 void PmixEvents::hear(pmix_status_t status, const pmix_proc_t* source) {
   if (status == PMIX_ERR_LOST_CONNECTION) {
-    end("the launcher is gone");
     {
       const std::scoped_lock lock(mutex_);
       orphaned_ = true;
     }
     changed_.notify_all();
+    end("the launcher is gone");
     return;
   }
   if (source == nullptr || !client_->is_of_this_job(*source) || source->rank == static_cast<pmix_rank_t>(rank_)) {

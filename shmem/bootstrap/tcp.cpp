@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <new>
 #include <thread>
 
 #include "shmem/bootstrap/end_reports.hpp"
@@ -264,6 +265,15 @@ void TcpBootstrap::leave() {
 }
 
 void TcpBootstrap::listen() {
+  try {
+    hear_server();
+  } catch (const std::bad_alloc&) {
+    // These texts need none.
+    set_end({{std::errc::not_enough_memory, "no memory"}, std::nullopt, "no memory", is_early()});
+  }
+}
+
+void TcpBootstrap::hear_server() {
   FrameReader reader(sizeof(Challenge));
   bool verified = false;
   std::vector<std::byte> buffer(16 << 10);  // small: every PE has one
@@ -348,17 +358,27 @@ void TcpBootstrap::handle(Frame frame) {
   changed_.notify_all();
 }
 
-void TcpBootstrap::lose_server(std::errc code, const std::string& why) {
-  std::unique_lock lock(mutex_);
-  std::string server = "the process that the PEs connect to";
-  if (server_pe_) {
-    server = *server_pe_ == kLauncher ? std::string("oshrun")
-                                      : fmt::format("PE {}, whose process the PEs are connected to,", *server_pe_);
+std::string TcpBootstrap::server_name() const {
+  const std::scoped_lock lock(mutex_);
+  if (!server_pe_) {
+    return "the process that the PEs connect to";
   }
-  const bool is_early = code == std::errc::connection_reset && !server_pe_;
-  lock.unlock();
+  if (*server_pe_ == kLauncher) {
+    return "oshrun";
+  }
+  return fmt::format("PE {}, whose process the PEs are connected to,", *server_pe_);
+}
+
+bool TcpBootstrap::is_early() const {
+  const std::scoped_lock lock(mutex_);
+  return !server_pe_;
+}
+
+void TcpBootstrap::lose_server(std::errc code, const std::string& why) {
+  const std::string server = server_name();
+  const bool can_try_again = code == std::errc::connection_reset && is_early();
   const std::string text = fmt::format("shmem: {} (at {}) is lost: {}", server, id_.place.text(), why);
-  set_end({{std::errc::connection_reset, text}, std::nullopt, text, is_early});
+  set_end({{std::errc::connection_reset, text}, std::nullopt, text, can_try_again});
 }
 
 void TcpBootstrap::set_end(End end) {

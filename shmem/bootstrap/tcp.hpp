@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/helper_thread.hpp"
@@ -50,11 +51,14 @@ class TcpBootstrap final : public Bootstrap {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// Not an aggregate: without memory for its second text, gcc 12 destroys the first one twice.
   struct End {
+    End(Error why, std::optional<int> by, std::string told, bool early = false)
+        : error(std::move(why)), status(by), reason(std::move(told)), is_early(early) {}
     Error error;
     std::optional<int> status;  // if a PE has called abort()
     std::string reason;         // its reason, or the error's text
-    bool is_early = false;      // the connection ended before this PE was accepted: it can be made again
+    bool is_early;              // the connection ended before this PE was accepted: it can be made again
   };
 
   TcpBootstrap(const UniqueId& id, const TcpPlace& place) : id_(id), place_(place) {}
@@ -71,10 +75,14 @@ class TcpBootstrap final : public Bootstrap {
 
   // Called by the thread.
   void listen();
+  void hear_server();
   void handle(Frame frame);
   /// The first frame of a connection: is it from the server of this PE's job? Then this PE proves itself, too.
   bool verify(const Frame& frame);
   void set_end(End end);
+  [[nodiscard]] std::string server_name() const;
+  /// The server has not accepted this PE yet.
+  [[nodiscard]] bool is_early() const;
   void lose_server(std::errc code, const std::string& why);
   void end_process_unless_it_ends();
 

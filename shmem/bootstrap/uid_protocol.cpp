@@ -119,7 +119,7 @@ void UidJobState::refuse_stranger(const Hello& hello, const std::string& from) {
 }
 
 Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time now) {
-  const std::string name = name_of(hello, from);
+  std::string name = name_of(hello, from);
   if (auto wrong = mismatch(hello, name)) {
     // A complete job goes on.
     if (!complete()) {
@@ -130,13 +130,17 @@ Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time 
   if (end_) {
     return *end_;
   }
-  members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, name, hello.process, std::nullopt};
+  // What needs memory comes first: a process that has joined has been answered.
+  const FrameBytes accepted = encode(UidFrame::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)));
+  const FrameBytes welcome = encode(UidFrame::kWelcome, 0, {});
+  messages_.reserve(messages_.size() + 1 + members_.size());
+  members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, std::move(name), hello.process, std::nullopt};
   ++come_;
-  messages_.push_back({hello.rank, encode(UidFrame::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)))});
+  messages_.push_back({hello.rank, accepted});
   shortest_ = std::min(shortest_, std::chrono::milliseconds(hello.limit));
   wait_until(now + std::chrono::milliseconds(hello.limit));
   if (complete()) {
-    send_all(encode(UidFrame::kWelcome, 0, {}));
+    send_all(welcome);
     deadline_.reset();
     step_ = 1;
   }
@@ -261,11 +265,11 @@ void UidJobState::abort(std::int32_t pe, std::int32_t status, const std::string&
   if (aborted_) {
     return;
   }
-  aborted_ = true;
   // The others make their own text; this one is for a PE that joins too late.
   end({std::errc::operation_canceled,
        fmt::format("shmem: the job was ended by {}: {}", pe < 0 ? "oshrun" : name_of_pe(pe), reason)},
       encode(UidFrame::kAborted, AbortHead{pe, status}, reason));
+  aborted_ = true;
 }
 
 void UidJobState::fail_all(Error why) {
@@ -291,14 +295,15 @@ void UidJobState::expire(Time now) {
 }
 
 void UidJobState::end(Error why, const FrameBytes& bytes) {
+  send_all(bytes);  // without memory nothing changes
   if (!end_) {
     end_ = std::move(why);
   }
   deadline_.reset();
-  send_all(bytes);
 }
 
 void UidJobState::send_all(const FrameBytes& bytes) {
+  messages_.reserve(messages_.size() + members_.size());
   for (std::size_t pe = 0; pe < members_.size(); ++pe) {
     if (members_[pe].presence == Presence::kHere) {
       messages_.push_back({static_cast<int>(pe), bytes});

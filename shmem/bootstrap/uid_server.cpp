@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
+#include <thread>
 
 #include "wire/strangers.hpp"
 
@@ -24,6 +26,8 @@ constexpr milliseconds kHelloLimit{5000};
 constexpr milliseconds kFailedLimit{1000};
 /// How long no connection is accepted after this process has run out of file descriptors.
 constexpr milliseconds kAcceptPause{50};
+/// After a turn for which there was no memory.
+constexpr milliseconds kMemoryPause{10};
 /// The most bytes of a PE's frame.
 constexpr std::size_t kMostOfAPe = std::size_t{64} << 20;
 /// The most connections that have not identified themselves, in addition to the number of PEs.
@@ -110,40 +114,76 @@ void UidServer::flush(milliseconds limit) {
 }
 
 void UidServer::run() {
-  while (go_on()) {
-    std::array<epoll_event, 64> events{};
-    const int ready = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), poll_time());
-    bool more_come = false;
-    for (int i = 0; i < ready; ++i) {
-      const epoll_event& event = events[static_cast<std::size_t>(i)];
-      const auto found = connections_.find(event.data.fd);
-      if (event.data.fd == wake_.get()) {
-        eventfd_t count = 0;
-        ::eventfd_read(wake_.get(), &count);
-      } else if (event.data.fd == listener_.fd()) {
-        more_come = true;
-      } else if (found != connections_.end()) {
-        if ((event.events & EPOLLOUT) != 0) {
-          found->second.frames.write();  // if it fails, read() says why
-          watch(found->second);
-        }
-        if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) {
-          read(found->second);
-        }
+  while (true) {
+    try {
+      if (!go_on()) {
+        return;
+      }
+      take_turn();
+    } catch (const std::bad_alloc&) {
+      // What is not done yet is done in a later turn.
+      if (last_ && Clock::now() >= *last_) {
+        return;
+      }
+      std::this_thread::sleep_for(kMemoryPause);
+    }
+  }
+}
+
+void UidServer::take_turn() {
+  std::array<epoll_event, 64> events{};
+  const int ready = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), poll_time());
+  bool more_come = false;
+  for (int i = 0; i < ready; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    const auto found = connections_.find(event.data.fd);
+    if (event.data.fd == wake_.get()) {
+      eventfd_t count = 0;
+      ::eventfd_read(wake_.get(), &count);
+    } else if (event.data.fd == listener_.fd()) {
+      more_come = true;
+    } else if (found != connections_.end()) {
+      if ((event.events & EPOLLOUT) != 0) {
+        found->second.frames.write();  // if it fails, read() says why
+        watch(found->second);
+      }
+      if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) {
+        read(found->second);
       }
     }
-    // Last: a PE that came in the turn before has been heard, and is not one of those that have said nothing, who make
-    // room for those that come now.
-    if (more_come) {
-      accept_some();
+  }
+  drop_short();
+  // Last: a PE that came in the turn before has been heard, and is not one of those that have said nothing, who make
+  // room for those that come now.
+  if (more_come) {
+    accept_some();
+  }
+  enter_early();
+  drop_silent();
+  resume_accepting();
+  state_.expire(Clock::now());
+  take_abort();
+  deliver();
+  report_flushed();
+}
+
+template <typename Work>
+void UidServer::serve(Connection& connection, Work work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    connection.is_short = true;
+    has_short_ones_ = true;
+  }
+}
+
+void UidServer::drop_short() {
+  while (has_short_ones_) {
+    const auto found = std::ranges::find_if(connections_, [](const auto& one) { return one.second.is_short; });
+    has_short_ones_ = found != connections_.end();
+    if (has_short_ones_) {
+      drop(found->first, "there was no memory for its messages");
     }
-    enter_early();
-    drop_silent();
-    resume_accepting();
-    state_.expire(Clock::now());
-    take_abort();
-    deliver();
-    report_flushed();
   }
 }
 
@@ -159,11 +199,11 @@ bool UidServer::go_on() {
   }
   const auto now = Clock::now();
   if (!last_) {
-    if (!in_order_) {
-      state_.fail_all(
-          {std::errc::connection_aborted, "shmem: the process that the job's PEs are connected to has given up"});
-    }
     last_ = now + (in_order_ && !state_.failed() ? limit_ : kFailedLimit);
+  }
+  if (!in_order_ && !state_.failed()) {
+    state_.fail_all(
+        {std::errc::connection_aborted, "shmem: the process that the job's PEs are connected to has given up"});
     deliver();
   }
   return now < *last_ && (!state_.complete() || !connections_.empty());
@@ -183,6 +223,9 @@ int UidServer::poll_time() const {
   for (const int descriptor : strangers_) {
     next = std::min(next, connections_.at(descriptor).since + kHelloLimit);
   }
+  if (has_short_ones_) {
+    next = Clock::now();
+  }
   const auto left = std::chrono::ceil<milliseconds>(next - Clock::now());
   return static_cast<int>(std::max<milliseconds::rep>(left.count(), 0));
 }
@@ -196,10 +239,13 @@ void UidServer::accept_some() {
     if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
       return;
     }
-    connections_.emplace(
-        descriptor,
-        Connection{.frames = wire::Connection(std::move(socket), sizeof(Hello)), .from = from, .since = Clock::now()});
-    strangers_.push_back(descriptor);
+    Connection& connection =
+        connections_
+            .emplace(descriptor, Connection{.frames = wire::Connection(std::move(socket), sizeof(Hello)),
+                                            .from = from,
+                                            .since = Clock::now()})
+            .first->second;
+    serve(connection, [&] { strangers_.push_back(descriptor); });
   });
   if (!accepted) {
     state_.refuse("the latest connections", accepted.error().text);
@@ -221,21 +267,29 @@ void UidServer::make_room() {
 }
 
 void UidServer::read(Connection& connection) {
-  const int descriptor = connection.frames.fd();
+  serve(connection, [&] {
+    if (const std::string end = read_frames(connection); !end.empty()) {
+      drop(connection.frames.fd(), end);
+    }
+  });
+}
+
+std::string UidServer::read_frames(Connection& connection) {
   const bool answered = connection.closing;
   if (auto came = connection.frames.read(!answered); !came) {
-    return drop(descriptor, came.error().text);
+    return came.error().text;
   }
   while (!connection.closing) {
     auto frame = connection.frames.next();
     if (!frame) {
-      return drop(descriptor, frame.error().text);
+      return frame.error().text;
     }
     if (!*frame) {
-      return;
+      return "";
     }
     take(connection, **frame);
   }
+  return "";
 }
 
 void UidServer::take(Connection& connection, const Frame& frame) {
@@ -295,12 +349,14 @@ void UidServer::enter_early() {
   for (const int descriptor : std::exchange(early_, {})) {
     Connection& connection = connections_.at(descriptor);
     connection.early = false;
-    strangers_.push_back(descriptor);
-    if (state_.failed()) {
-      turn_away(connection, state_.failure());
-    } else {
-      enter(connection);
-    }
+    serve(connection, [&] {
+      strangers_.push_back(descriptor);
+      if (state_.failed()) {
+        turn_away(connection, state_.failure());
+      } else {
+        enter(connection);
+      }
+    });
   }
 }
 
@@ -337,15 +393,15 @@ void UidServer::drop(int descriptor, const std::string& why) {
   if (connection.pe >= 0) {
     int& current = descriptors_[static_cast<std::size_t>(connection.pe)];
     if (current == descriptor) {  // else the PE has started again
-      current = -1;
       state_.lose(connection.pe, why);
+      current = -1;
     }
   } else {
-    std::erase(strangers_, descriptor);
-    std::erase(early_, descriptor);
     if (!connection.closing) {
       state_.refuse(connection.from.text(), why);
     }
+    std::erase(strangers_, descriptor);
+    std::erase(early_, descriptor);
   }
   connections_.erase(found);
 }
@@ -374,7 +430,7 @@ void UidServer::deliver() {
   for (const UidJobState::Message& message : state_.take_messages()) {
     const auto found = connections_.find(descriptors_[static_cast<std::size_t>(message.pe)]);
     if (found != connections_.end()) {
-      send(found->second, message.bytes);
+      serve(found->second, [&] { send(found->second, message.bytes); });
     }
   }
 }

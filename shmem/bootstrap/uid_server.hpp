@@ -56,18 +56,26 @@ class UidServer {
     int pe = -1;                   // -1: has not joined yet
     bool early = false;            // in early_
     bool closing = false;          // closed as soon as everything is sent
+    bool is_short = false;         // there was no memory for what it sent, or for the answer: it is dropped
   };
   using Connections = std::map<int, Connection>;  // by descriptor
 
   UidServer(base::UniqueFd listener, base::UniqueFd poll, base::UniqueFd wake, const UidJobState::Job& job);
 
   void run();
+  void take_turn();
+  /// What this process does for a connection. Without memory for it, the connection ends.
+  template <typename Work>
+  void serve(Connection& connection, Work work);
+  void drop_short();
   /// False when the thread is done.
   bool go_on();
   [[nodiscard]] int poll_time() const;
   void accept_some();
   void make_room();
   void read(Connection& connection);
+  /// Why the connection ends; "": it does not.
+  std::string read_frames(Connection& connection);
   void take(Connection& connection, const Frame& frame);
   void challenge(Connection& connection, const Frame& frame);
   void admit(Connection& connection, const Frame& frame);
@@ -95,6 +103,7 @@ class UidServer {
   std::deque<int> strangers_;              // connections that have not identified themselves, the oldest first
   std::vector<int> early_;                 // connections of PEs that start again before all have left
   std::vector<int> descriptors_;           // of each PE; -1: none
+  bool has_short_ones_ = false;            // connections to drop
   std::optional<Clock::time_point> last_;  // when to end, even with open connections
   // Shared.
   bool in_order_ = false;  // these two: written before finishing_

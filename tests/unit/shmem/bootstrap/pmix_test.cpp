@@ -12,6 +12,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -40,6 +41,7 @@ struct Launcher {
   std::atomic<const char*> hangs{""};  // the name of the call that does not return during the test
   int absent = -1;                     // a PE that never comes
   std::string other_part;              // what the other PEs contribute; "": the same as PE 0
+  bool no_memory = false;              // in the call for a text
 
   std::atomic<bool> over{false};
   std::atomic<int> inits{0};
@@ -129,6 +131,9 @@ pmix_status_t fake_deregister(std::size_t id, pmix_op_cbfunc_t done, void* data)
   return PMIX_SUCCESS;
 }
 const char* fake_text(pmix_status_t /*status*/) {
+  if (launcher.load()->no_memory) {
+    throw std::bad_alloc();
+  }
   return "SOME-ERROR";
 }
 constexpr PmixCalls kFake{fake_init, fake_finalize, fake_put,      fake_commit,     fake_fence,
@@ -258,6 +263,14 @@ TEST_F(Pmix, AbortsEvenIfTheServerDoesNotAnswer) {
   EXPECT_EQ(pe->abort(6, "the test wants it"), 6);
   EXPECT_EQ(launcher_.aborted, 6);
   EXPECT_EQ(pe->aborted(), "the test wants it");
+}
+
+/// An exception would end the process: the frames of libpmix, which tells of the event, are C's.
+TEST_F(Pmix, AnEventForWhichThereIsNoMemoryEndsTheJob) {
+  auto pe = join().value();
+  launcher_.no_memory = true;
+  tell(PMIX_ERR_PROC_ABORTED, 1);
+  EXPECT_EQ(pe->aborted(), "no memory");
 }
 
 TEST_F(Pmix, EndsTheProcessWhenTheLauncherIsGone) {
