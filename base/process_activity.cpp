@@ -146,6 +146,14 @@ std::uint64_t start_of(pid_t process) {
   return field_of(behind_name(stat.view()), kStart);
 }
 
+bool has_ended(pid_t process, std::uint64_t start) {
+  if (has_ended(process)) {
+    return true;
+  }
+  const std::uint64_t now = start_of(process);
+  return start != 0 && now != 0 && now != start;
+}
+
 bool is_stopped(pid_t process) {
   const Beginning stat(ProcPath("/proc/{}/stat", process));
   const std::string_view state = behind_name(stat.view());

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 
 #include "base/memfd.hpp"
 #include "base/number.hpp"
+#include "base/process_activity.hpp"
 
 namespace shmem {
 namespace {
@@ -31,7 +31,7 @@ struct EndHeader {
   // Written by the launcher, read by PEs: 1 while they wait in shmem_init.
   std::atomic<std::uint32_t> held;
 };
-constexpr std::uint32_t kEndVersion = 1;
+constexpr std::uint32_t kEndVersion = 2;
 
 std::size_t size_of_reports(int pes) {
   return sizeof(EndReport) * (static_cast<std::size_t>(pes) + 1);  // the header has the first place
@@ -66,12 +66,18 @@ bool read_place(int& fd, int& place) {
 bool take_place(EndReport& report) {
   std::int32_t owner = 0;
   const pid_t self = ::getpid();
-  // Relaxed: nothing else depends on it.
-  if (report.owner.compare_exchange_strong(owner, self, std::memory_order_relaxed) || owner == self) {
-    return true;
+  // Acquire and release: a process that finds an owner does not find the start of the one before.
+  if (!report.owner.compare_exchange_strong(owner, self, std::memory_order_acq_rel) && owner != self) {
+    if (!base::has_ended(owner, report.start.load(std::memory_order_relaxed))) {
+      return false;
+    }
+    report.start.store(0, std::memory_order_relaxed);
+    if (!report.owner.compare_exchange_strong(owner, self, std::memory_order_acq_rel)) {
+      return false;
+    }
   }
-  const bool is_gone = ::kill(owner, 0) != 0 && errno == ESRCH;
-  return is_gone && report.owner.compare_exchange_strong(owner, self, std::memory_order_relaxed);
+  report.start.store(base::start_of(self), std::memory_order_relaxed);
+  return true;
 }
 
 void attach_once() {
@@ -137,6 +143,7 @@ void EndReports::clear(int place) const {
   // Relaxed: the process that had the place has ended, and the next one starts later.
   report.kind.store(EndKind::kNone, std::memory_order_relaxed);
   report.owner.store(0, std::memory_order_relaxed);
+  report.start.store(0, std::memory_order_relaxed);
   report.text[0] = report.frames[0] = '\0';
 }
 

@@ -29,13 +29,14 @@ enum class EndKind : std::uint32_t {
 
 /// Written by the PE's process; `kind` last.
 struct EndReport {
-  std::atomic<std::int32_t> owner;  // the process; 0: no process yet
+  std::atomic<std::uint64_t> start;  // base::start_of(owner); 0: not known yet
+  std::atomic<std::int32_t> owner;   // the process; 0: no process yet
   std::atomic<EndKind> kind;
   std::uint32_t order;  // among the reports of all PEs
   std::int32_t signal;
   std::uint64_t address;  // of the access that raised it, or 0
   // The message. kTold, kNoticed: before it the call that the PE waited in, or nothing, and a newline.
-  std::array<char, 1512> text;
+  std::array<char, 1504> text;
   std::array<char, 2560> frames;  // "OFFSET MODULE" in hexadecimal, one a line, the innermost call first
 };
 static_assert(sizeof(EndReport) == 4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that oshrun shares with the PEs it starts, for their collective steps and for the end of the job. A sealed
-// memfd that the PEs inherit, with its number in their environment. Layout of version 3: one JobHeader, then a PeSlot
+// memfd that the PEs inherit, with its number in their environment. Layout of version 4: one JobHeader, then a PeSlot
 // for each PE.
 #pragma once
 
@@ -37,7 +37,7 @@ constexpr int kMaxLocalPes = 4096;
 constexpr std::int32_t kLauncher = -1;
 
 constexpr std::uint32_t kJobMagic = 0x4e55524f;  // "ORUN"
-constexpr std::uint32_t kJobVersion = 3;
+constexpr std::uint32_t kJobVersion = 4;
 
 /// The early end of a job. `state` goes kNone -> kWriting -> kSet, once. The process that moved it to kWriting writes
 /// the rest; others read that after they have seen kSet.
@@ -94,6 +94,8 @@ struct PeSlot {
   // Written by the launcher.
   std::atomic<std::uint32_t> exited;  // 0, or 1 + its wait status once the process that oshrun started has ended
   std::atomic<std::uint32_t> record;  // 0, or 1 + the descriptor of its StartRecord; written by the PE
+  // Written by the PE: base::start_of(owner), by which another process with its number is known. 0: not known yet.
+  std::atomic<std::uint64_t> start;
   // Written by the PE. Round r uses offering r % 2: a PE reads the others' before it arrives in r + 1, and no PE
   // overwrites its offering before r + 1 is over.
   std::array<Offering, 2> offerings;
@@ -101,8 +103,8 @@ struct PeSlot {
 
 // The launcher and the library may be of different builds: a change of these needs a new version.
 static_assert(sizeof(JobHeader) == 640 && offsetof(JobHeader, round) == 64 && offsetof(JobHeader, end) == 128);
-static_assert(sizeof(PeSlot) == 1048 && offsetof(PeSlot, exited) == 16 && offsetof(PeSlot, record) == 20 &&
-              offsetof(PeSlot, offerings) == 24);
+static_assert(sizeof(PeSlot) == 1056 && offsetof(PeSlot, exited) == 16 && offsetof(PeSlot, record) == 20 &&
+              offsetof(PeSlot, start) == 24 && offsetof(PeSlot, offerings) == 32);
 static_assert(std::atomic<PeState>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Owns a mapping of the memory. Any thread of any process may call end() and ended(); the rest is constant.

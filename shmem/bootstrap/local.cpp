@@ -2,12 +2,10 @@
 #include "shmem/bootstrap/local.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +14,7 @@
 #include <utility>
 
 #include "base/number.hpp"
+#include "base/process_activity.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/config/failure.hpp"
@@ -27,8 +26,9 @@ namespace {
 /// A PE that is waited for has exited.
 constexpr std::errc kPeerExited = std::errc::owner_dead;
 
-bool is_alive(pid_t process) {
-  return ::kill(process, 0) == 0 || errno == EPERM;
+bool is_alive(const PeSlot& slot, pid_t owner) {
+  // The caller has read `owner` with acquire, or nobody takes the slot meanwhile.
+  return !base::has_ended(owner, slot.start.load(std::memory_order_relaxed));
 }
 
 /// The value of a variable as a number, `least` or more; or nothing.
@@ -62,14 +62,18 @@ Result<std::unique_ptr<LocalBootstrap>> LocalBootstrap::join(std::shared_ptr<con
   // Acquire and release: a process that takes over from one that has left continues with its `round`.
   const bool is_free = slot.owner.compare_exchange_strong(owner, self, std::memory_order_acq_rel);
   owner = std::abs(owner);
-  if (!is_free && owner != self && is_alive(owner)) {
+  if (!is_free && owner != self && is_alive(slot, owner)) {
     return fail(
         std::errc::device_or_resource_busy,
         fmt::format(
             "shmem: PE {} is process {} already; a program that a PE starts is not a PE (unset OSHRUN_JOB_FD for it)",
             rank, owner));
   }
-  slot.owner.store(self, std::memory_order_release);
+  if (!is_free) {
+    slot.start.store(0, std::memory_order_relaxed);  // a process that finds this one there does not find its start yet
+    slot.owner.store(self, std::memory_order_release);
+  }
+  slot.start.store(base::start_of(self), std::memory_order_relaxed);
   const bool took_over = owner != 0 && owner != self && slot.state.load(std::memory_order_acquire) == PeState::kJoined;
   if (took_over && memory->header().survives.load(std::memory_order_acquire) != 0) {
     std::unique_ptr<LocalBootstrap> bootstrap(new LocalBootstrap(std::move(memory), rank, limit));
@@ -93,7 +97,7 @@ Result<void> LocalBootstrap::read_record() {
     const PeSlot& slot = memory_->slot(pe);
     const std::uint32_t record = slot.record.load(std::memory_order_acquire);  // pairs with keep_for_replacement()
     const pid_t owner = slot.owner.load(std::memory_order_relaxed);
-    if (pe == rank_ || record == 0 || owner <= 0 || !is_alive(owner)) {
+    if (pe == rank_ || record == 0 || owner <= 0 || !is_alive(slot, owner)) {
       continue;
     }
     auto read = StartRecord::read(owner, static_cast<int>(record - 1));
@@ -290,6 +294,7 @@ void LocalBootstrap::leave_out(int rank, std::int32_t process) {
 void LocalBootstrap::leave() {
   PeSlot& slot = memory_->slot(rank_);
   slot.record.store(0, std::memory_order_relaxed);
+  slot.start.store(0, std::memory_order_relaxed);
   slot.state.store(PeState::kLeft, std::memory_order_release);  // pairs with the launcher's load
   slot.owner.store(0, std::memory_order_release);               // pairs with join()
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/memfd.hpp"
+#include "base/process_activity.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
 #include "tests/unit/shmem/text_of.hpp"
@@ -237,6 +238,21 @@ TEST(LocalBootstrap, TakesThePlaceOfADeadProcess) {
   EXPECT_TRUE(LocalBootstrap::join(job, 0));
 }
 
+TEST(LocalBootstrap, TakesThePlaceOfADeadProcessWhoseNumberAnotherOneHas) {
+  const auto job = make_job(1);
+  in_processes(1, [&](int) {
+    const auto never_left = LocalBootstrap::join(job, 0).value();
+    return std::string();
+  });
+  const pid_t other = ::getppid();
+  job->slot(0).owner = other;
+  job->slot(0).start = base::start_of(other);
+  EXPECT_FALSE(LocalBootstrap::join(job, 0));
+  --job->slot(0).start;
+  EXPECT_TRUE(LocalBootstrap::join(job, 0));
+  EXPECT_EQ(job->slot(0).start, base::start_of(::getpid()));
+}
+
 TEST(LocalBootstrap, AProcessThatWasLeftOutKeepsItsPlaceWhileItLives) {
   const auto job = make_job(2);
   const auto first = LocalBootstrap::join(job, 0).value();
@@ -313,7 +329,7 @@ TEST(JobMemory, RefusesOtherDescriptors) {
   EXPECT_THAT(text_of_attach(foreign.get(), 2), HasSubstr("not the memory of a job"));
 
   job->header().version = kJobVersion + 1;
-  EXPECT_THAT(text_of_attach(job->fd(), 2), HasSubstr("oshrun speaks version 4, this libshmem version 3"));
+  EXPECT_THAT(text_of_attach(job->fd(), 2), HasSubstr("oshrun speaks version 5, this libshmem version 4"));
 }
 
 }  // namespace
