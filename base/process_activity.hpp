@@ -20,8 +20,8 @@ bool is_dying(pid_t process);
 /// cannot be told.
 std::uint64_t start_of(pid_t process);
 
-/// The process that started then (start_of) has ended, also if another one has got its number since. `start`: 0 if it is
-/// not known.
+/// The process that started then (start_of) has ended, also if another one has got its number since. `start`: 0 if it
+/// is not known.
 bool has_ended(pid_t process, std::uint64_t start);
 
 /// The process is stopped by a signal or by a debugger. False also if it cannot be seen.

@@ -7,11 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <thread>
 #include <utility>
-
-#include "base/kernel.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -29,16 +28,24 @@ std::string text_of_place(const std::string& folder) {
   return fmt::format("{}:{}", status.st_dev, status.st_ino);
 }
 
-/// Equal for members that see each other as members of one node: MeetingPlace.
-std::uint64_t node_number(const std::string& host_id, const std::string& folder) {
-  const auto boot = base::boot_id();
-  std::string text(boot.data(), boot.size());
+}  // namespace
+
+std::uint64_t node_number(const base::Machine& machine, const std::string& host_id, const std::string& folder) {
+  std::string text(machine.boot.data(), machine.boot.size());
+  if (folder.empty()) {  // else members have network namespaces, and adapters, of their own
+    text.append(reinterpret_cast<const char*>(machine.hardware.data()), machine.hardware.size());
+  }
+  if (machine.boot[0] == '\0') {
+    text.append(machine.host.data(), machine.host.size());
+  }
   text += text_of_place(folder) + "/" + host_id;
   const Proof digest = wire::sign({}, "libshmem: a node of an exchange", octets_of(text));
   std::uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);
   return number;
 }
+
+namespace {
 
 /// A member whose calls got no answer from another one connects to it again after this; twice as long each time.
 constexpr std::chrono::seconds kFirstSilence{1};
@@ -84,7 +91,7 @@ Result<void> RemoteMembers::listen(Endpoint place) {
   }
   LinkSelf self{.exchange = settings_.exchange,
                 .who = {.member = settings_.member,
-                        .node = node_number(settings_.host_id, settings_.folder),
+                        .node = node_number(base::this_machine(), settings_.host_id, settings_.folder),
                         .version = port_->version(),
                         .messages = kRemoteProtocol,
                         .pid = static_cast<std::uint32_t>(::getpid())},

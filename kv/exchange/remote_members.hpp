@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/kernel.hpp"
 #include "kv/exchange/channel.hpp"
 #include "kv/exchange/counters.hpp"
 #include "kv/exchange/links.hpp"
@@ -39,6 +40,10 @@ struct RemoteSettings {
   RemoteReaders::Limits limits{};
   std::chrono::milliseconds answer_limit{5000};
 };
+
+/// Equal for members that see each other as members of one node: MeetingPlace. Copies of a virtual machine that meet in
+/// a folder need different `host_id`.
+std::uint64_t node_number(const base::Machine& machine, const std::string& host_id, const std::string& folder);
 
 /// Thread-safe.
 class RemoteMembers {

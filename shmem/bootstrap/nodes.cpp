@@ -2,10 +2,6 @@
 #include "shmem/bootstrap/nodes.hpp"
 
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netpacket/packet.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -100,34 +96,6 @@ Result<void> check_libraries(std::span<const NodeIdentity> all) {
   return {};
 }
 
-/// The address of the network adapter with the lowest number that has one, as long as it exists the same for all
-/// processes of the network namespace. Copies of a virtual machine that was saved while it ran have one boot id.
-decltype(NodeIdentity::hardware) hardware_address() {
-  decltype(NodeIdentity::hardware) address{};
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) {
-    return address;
-  }
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, ::freeifaddrs);
-  int lowest = INT_MAX;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET || (one->ifa_flags & IFF_LOOPBACK) != 0) {
-      continue;
-    }
-    const auto& link = reinterpret_cast<const sockaddr_ll&>(*one->ifa_addr);
-    if (link.sll_halen != 0 && link.sll_ifindex < lowest) {
-      lowest = link.sll_ifindex;
-      address = {};
-      std::copy_n(std::begin(link.sll_addr), std::min<std::size_t>(link.sll_halen, address.size()), address.begin());
-    }
-  }
-  return address;
-}
-
-}  // namespace
-
-namespace {
-
 /// The same in all namespaces that have the folder, whatever they call it, and unlike the number of a namespace. Why it
 /// cannot be used is said when the PEs agree on their memory.
 std::uint64_t folder_number(const std::string& folder) {
@@ -168,11 +136,12 @@ NodeIdentity node_identity(const std::string& given, const std::string& folder) 
   const std::string machine = ::uname(&system) == 0 ? system.machine : "";
   fmt::format("{} ({})", kVersion, machine).copy(identity.library.data(), identity.library.size() - 1);
   given.copy(identity.given.data(), identity.given.size() - 1);
-  identity.boot = base::boot_id();
-  ::gethostname(identity.host.data(), identity.host.size() - 1);
+  const base::Machine here = base::this_machine();
+  identity.boot = here.boot;
+  identity.host = here.host;
   if (folder.empty()) {
     identity.network = base::network_namespace();
-    identity.hardware = hardware_address();
+    identity.hardware = here.hardware;
   } else {
     identity.network = folder_number(folder);
   }

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "base/process_activity.hpp"
-#include "shmem/bootstrap/nodes.hpp"
 
 namespace shmem {
 
@@ -17,8 +16,9 @@ StoreBootstrap::StoreBootstrap(KeyValueStore store, int rank, int size)
     : store_(std::move(store)), rank_(rank), size_(size), senders_(static_cast<std::size_t>(size)) {
   struct stat space {};
   self_.space = ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
-  self_.boot = node_identity().boot;
+  self_.machine = base::this_machine();
   self_.pid = ::getpid();
+  self_.start = base::start_of(::getpid());
   told_.pe = rank;
   told_.reason.reserve(sizeof JobEndWord::reason);
 }
@@ -42,8 +42,8 @@ Result<std::vector<std::byte>> StoreBootstrap::allgather(std::span<const std::by
     if (auto ok = get(pe, value); !ok) {
       return ok.error();
     }
-    std::memcpy(&senders_[static_cast<std::size_t>(pe)], value.data(), sizeof(Sender));
-    all.insert(all.end(), value.begin() + sizeof(Sender), value.end());
+    std::memcpy(&senders_[static_cast<std::size_t>(pe)], value.data(), sizeof(StoreSender));
+    all.insert(all.end(), value.begin() + sizeof(StoreSender), value.end());
   }
   return all;
 }
@@ -87,8 +87,9 @@ Result<void> StoreBootstrap::get(int pe, std::vector<std::byte>& value) {
 
 std::optional<int> StoreBootstrap::ended_pe() const {
   for (int pe = 0; pe < size_; ++pe) {
-    const Sender& sender = senders_[static_cast<std::size_t>(pe)];
-    if (sender.pid != 0 && sender.space == self_.space && sender.boot == self_.boot && base::has_ended(sender.pid)) {
+    const StoreSender& sender = senders_[static_cast<std::size_t>(pe)];
+    const bool is_visible = sender.pid != 0 && sender.space == self_.space && sender.machine == self_.machine;
+    if (is_visible && base::has_ended(sender.pid, sender.start)) {
       return pe;
     }
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kernel.hpp"
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/job_memory.hpp"
 
@@ -19,6 +20,15 @@ struct KeyValueStore {
   std::function<Result<void>(const std::string& key, std::span<const std::byte> value)> set;
   /// Waits until the key exists, and fills all of `value`. EAGAIN: it does not exist yet; to be called again.
   std::function<Result<void>(const std::string& key, std::span<std::byte> value)> get;
+};
+
+/// At the begin of each value. Some stores keep no empty value.
+struct StoreSender {
+  base::Machine machine{};
+  std::uint64_t space = 0;  // the PID namespace
+  std::uint64_t start = 0;  // base::start_of(pid)
+  std::int32_t pid = 0;     // 0: nothing has come of it
+  std::int32_t reserved = 0;
 };
 
 /// Each step sets one key per PE: few steps, and none after the processes share memory, which then tells them of the
@@ -43,14 +53,6 @@ class StoreBootstrap final : public Bootstrap {
   void leave() override {}
 
  private:
-  /// At the begin of each value. Some stores keep no empty value.
-  struct Sender {
-    std::array<char, 40> boot{};  // id of the running kernel
-    std::uint64_t space = 0;      // the PID namespace
-    std::int32_t pid = 0;         // 0: nothing has come of it
-    std::int32_t reserved = 0;
-  };
-
   [[nodiscard]] std::string key(int pe) const;
   Result<void> get(int pe, std::vector<std::byte>& value);
   /// One that has ended, of those that this process can see.
@@ -64,8 +66,8 @@ class StoreBootstrap final : public Bootstrap {
   const int size_;
   std::uint32_t step_ = 0;
   bool polls_ = false;  // the store says when a key does not exist yet, instead of waiting
-  Sender self_;
-  std::vector<Sender> senders_;
+  StoreSender self_;
+  std::vector<StoreSender> senders_;
   Clock::time_point next_look_{};
   JobEndWord* end_ = nullptr;
   JobEnd told_{};  // has room for the reason beforehand

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kv/exchange/links.hpp"
+#include "kv/exchange/remote_members.hpp"
 #include "kv/exchange/remote_messages.hpp"
 #include "shmem/config/log.hpp"
 #include "tests/support/network.hpp"
@@ -271,6 +272,30 @@ TEST(ExchangeSilentPlaces, AreToldOnce) {
   ASSERT_EQ(warnings.size(), 2U) << "one for each time";
   EXPECT_THAT(warnings[0], testing::StartsWith("shmem: exchange places: no member has answered at " + place.text() +
                                                " for 5 s (Connection refused)"));
+}
+
+/// Else they would decline each other's links, each as a member that it sees already.
+TEST(ExchangeNodeNumbers, DifferByMachineAndGivenName) {
+  const auto machine = [](const std::string& boot, std::uint8_t adapter, const std::string& host) {
+    base::Machine made{};
+    boot.copy(made.boot.data(), made.boot.size());
+    made.hardware = {2, adapter};
+    host.copy(made.host.data(), made.host.size());
+    return made;
+  };
+  const auto number = [](const base::Machine& of, const std::string& id = "", const std::string& folder = "") {
+    return node_number(of, id, folder);
+  };
+  const auto kiwi = machine("boot", 1, "kiwi");
+  EXPECT_EQ(number(kiwi), number(machine("boot", 1, "a container")));
+  EXPECT_NE(number(kiwi), number(machine("other boot", 1, "kiwi")));
+  EXPECT_NE(number(kiwi), number(machine("boot", 2, "kiwi"))) << "a copy of a virtual machine";
+  EXPECT_NE(number(kiwi), number(kiwi, "id"));
+  EXPECT_NE(number(machine("", 1, "kiwi")), number(machine("", 1, "lemon"))) << "the kernel tells no id";
+  EXPECT_EQ(number(machine("", 1, "kiwi")), number(machine("", 1, "kiwi")));
+  EXPECT_EQ(number(kiwi, "", "/tmp"), number(machine("boot", 2, "a container"), "", "/tmp"))
+      << "containers have adapters of their own";
+  EXPECT_NE(number(kiwi, "", "/tmp"), number(kiwi, "", "/"));
 }
 
 }  // namespace

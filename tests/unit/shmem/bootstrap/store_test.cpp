@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bootstrap by a key-value store: which other processes count as ended.
+#include "shmem/bootstrap/store_bootstrap.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace shmem {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// PE 0 of two: the other one has made a step, as `sender`, and no more. Returns what PE 0 is told in the next step.
+Error second_step(const std::function<void(StoreSender& sender)>& change) {
+  std::vector<std::byte> last;
+  int gets = 0;
+  KeyValueStore store;
+  store.set = [&](const std::string& /*key*/, std::span<const std::byte> value) -> Result<void> {
+    last.assign(value.begin(), value.end());
+    return {};
+  };
+  store.get = [&](const std::string& /*key*/, std::span<std::byte> value) -> Result<void> {
+    if (gets++ == 0) {  // the first step: what PE 0 has said, with changes
+      StoreSender sender;
+      std::memcpy(&sender, last.data(), sizeof sender);
+      change(sender);
+      std::memcpy(value.data(), &sender, sizeof sender);
+      return {};
+    }
+    ::usleep(1000);
+    return fail(gets < 500 ? std::errc::resource_unavailable_try_again : std::errc::timed_out, "no such key");
+  };
+  StoreBootstrap bootstrap(store, 0, 2);
+  const std::array<std::byte, 1> mine{};
+  EXPECT_TRUE(bootstrap.allgather(mine));
+  const auto second = bootstrap.allgather(mine);
+  return second ? Error{} : second.error();
+}
+
+pid_t ended_process() {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    ::_exit(0);
+  }
+  ::waitpid(process, nullptr, 0);
+  return process;
+}
+
+TEST(StoreBootstrap, NamesAPeOfThisMachineThatHasEnded) {
+  const Error ended = second_step([](StoreSender& sender) { sender.pid = ended_process(); });
+  EXPECT_EQ(ended.code, std::errc::owner_dead);
+  EXPECT_THAT(ended.text, HasSubstr("PE 1 (pid "));
+}
+
+TEST(StoreBootstrap, NamesOneWhoseNumberAnotherProcessHas) {
+  EXPECT_EQ(second_step([](StoreSender& sender) { --sender.start; }).code, std::errc::owner_dead);
+}
+
+TEST(StoreBootstrap, DoesNotLookHereForAPeOfAnotherMachine) {
+  EXPECT_EQ(second_step([](StoreSender& /*sender*/) {}).code, std::errc::timed_out) << "that is this process";
+  using Change = std::function<void(StoreSender & sender)>;
+  for (const Change& change : {
+           Change([](StoreSender& sender) { sender.machine.boot[0] ^= 1; }),
+           Change([](StoreSender& sender) { sender.machine.hardware[0] ^= 1; }),  // of a copy of a virtual machine
+           Change([](StoreSender& sender) { ++sender.space; }),
+       }) {
+    const Error told = second_step([&](StoreSender& sender) {
+      sender.pid = ended_process();
+      change(sender);
+    });
+    EXPECT_EQ(told.code, std::errc::timed_out) << told.text;
+  }
+}
+
+}  // namespace
+}  // namespace shmem
