@@ -25,6 +25,28 @@ HeldStore::HeldStore(std::shared_ptr<Exchange> exchange, const std::string& tena
       [&](shmemx_exchange_t* member) { return shmemx_exchange_use_holder(member, tenant.c_str(), answer_ms); });
 }
 
+/// Keys that a call stores, as long as it lives.
+class HeldStore::Storing {
+ public:
+  explicit Storing(HeldStore& store) : store_(store) {}
+  Storing(const Storing&) = delete;
+  Storing& operator=(const Storing&) = delete;
+  ~Storing() {
+    const std::lock_guard lock(store_.mutex_);
+    std::for_each(places_.begin(), places_.end(), [&](const auto& place) { store_.storing_.erase(place); });
+  }
+  void add(const Keys& keys) {
+    places_.reserve(keys.size());
+    const std::lock_guard lock(store_.mutex_);
+    std::for_each(keys.begin(), keys.end(),
+                  [&](const auto& key) { places_.push_back(store_.storing_.insert(text_of_key(key))); });
+  }
+
+ private:
+  HeldStore& store_;
+  std::vector<std::multiset<std::string>::iterator> places_;
+};
+
 py::array HeldStore::put(const py::tuple& keys, const Buffers& sources, std::uint64_t layout) {
   const Keys names = keys_of(keys);
   if (names.size() != sources.count()) {
@@ -42,14 +64,12 @@ py::array HeldStore::put(const py::tuple& keys, const Buffers& sources, std::uin
   {
     const std::lock_guard lock(mutex_);
     layouts_.insert(layout);
-    std::for_each(names.begin(), names.end(), [&](const auto& name) { storing_.insert(text_of_key(name)); });
   }
+  Storing storing(*this);
+  storing.add(names);
   exchange_->use([&](shmemx_exchange_t* exchange) {
     const int code = shmemx_exchange_put(exchange, puts.data(), puts.size());
     const std::lock_guard lock(mutex_);
-    for (const auto& name : names) {
-      storing_.erase(storing_.find(text_of_key(name)));
-    }
     stored_ += static_cast<std::uint64_t>(
         std::count_if(puts.begin(), puts.end(), [](const auto& put) { return put.status == 0; }));
     return is_absence(code) ? 0 : code;  // the statuses say so

@@ -38,6 +38,7 @@ class HeldStore {
   py::tuple stats();
 
  private:
+  class Storing;
   /// Which of them some member has: they then count as used.
   py::array_t<bool> find(const Keys& keys, std::uint64_t layout);
 

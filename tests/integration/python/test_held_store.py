@@ -54,6 +54,14 @@ class HeldStores(ExchangeTest):
         self.assertEqual((stats.blocks, stats.bytes, stats.capacity), (1, BLOCK, 4 << 20))
         self.assertEqual((stats.stored, stats.local_hits, stats.remote_hits), (0, 0, 1), "it was there already")
 
+    def test_a_put_that_raises_leaves_no_key_that_is_being_stored(self):
+        self.hold()
+        store = self.store()
+        store.exchange.close()
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            store.put(["0", "1"], [filled(0), filled(1)], LAYOUT)
+        self.assertFalse(store.storing(b"0") or store.storing(b"1"))
+
     def test_the_calls_of_a_store(self):
         self.hold("--tenant-bytes", "small=1MiB")
         store = self.store()
