@@ -290,6 +290,7 @@ extern "C" int shmemx_kv_op_create(shmem_team_t team, const shmemx_kv_options_t*
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_op_create");
 }
+SHMEM_CATCH(int)
 
 extern "C" int shmemx_kv_op_destroy(shmemx_kv_op_t* op) noexcept try {
   Runtime& runtime = api::running_on_host(__func__);
@@ -379,6 +380,7 @@ extern "C" void shmemx_kv_shuffle_on_stream(shmemx_kv_op_t* op, const shmemx_kv_
 SHMEM_CATCH(void)
 
 extern "C" int shmemx_kv_op_stats(const shmemx_kv_op_t* op, shmemx_kv_stats_t* stats) noexcept try {
+  api::running(__func__);
   if (op == nullptr || stats == nullptr) {
     return api::kv_refuse(__func__, op == nullptr ? "op is NULL" : "stats is NULL");
   }

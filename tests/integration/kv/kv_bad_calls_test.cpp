@@ -27,6 +27,11 @@ TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
   }
 }
 
+TEST(KvBadCalls, AreRefusedInAForkedProcess) {
+  const Outcome outcome = test_support::run(oshrun(1, "off", {test_program("kv_pes"), "fork"}), {}, Seconds{60});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
 TEST(KvBadCalls, AreRefusedBetweenNodes) {
   if (!kv_test::has_network()) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";

@@ -8,6 +8,9 @@ int run(int argc, char** argv);
 namespace kv_calls {
 int run(int argc, char** argv);
 }
+namespace kv_fork {
+int run(int argc, char** argv);
+}
 namespace kv_killed {
 int run(int argc, char** argv);
 }
