@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks whose interpreter exits while other threads wait in calls, or callbacks of futures are outstanding."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -48,9 +49,10 @@ if rank == 0:
         threading.Thread(target=forever, args=(call,), daemon=True).start()
     time.sleep(0.3)
     end_slowly()
+    sys.exit(3)
 else:
     until_the_other_ends()
-    os._exit(0)
+    os._exit(3)
 """
 
 CALLBACK = """
@@ -95,7 +97,7 @@ atexit.register(at_exit)  # before the module's, so it runs after that
 
 
 class Exits(unittest.TestCase):
-    def run_ranks(self, program):
+    def run_ranks(self, program, status=0, hosts=None):
         with tempfile.TemporaryDirectory() as folder:
             processes = [
                 subprocess.Popen(
@@ -103,6 +105,7 @@ class Exits(unittest.TestCase):
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
+                    env={**os.environ, **({"SHMEM_HOST_ID": hosts[rank]} if hosts else {})},
                 )
                 for rank in range(2)
             ]
@@ -112,11 +115,16 @@ class Exits(unittest.TestCase):
                 for process in processes:
                     process.kill()
         for process, (_, errors) in zip(processes, outputs, strict=True):
-            self.assertEqual(process.returncode, 0, errors)
+            self.assertEqual(process.returncode, status, errors)
         return [output for output, _ in outputs]
 
     def test_daemon_threads_in_calls(self):
-        self.run_ranks(START + DAEMON)
+        self.run_ranks(START + DAEMON, 3)
+
+    def test_daemon_threads_in_calls_to_another_node(self):
+        if os.environ.get("TESTS_WITH_UCX") == "0":
+            self.skipTest("libshmem is built without UCX")
+        self.run_ranks(START + DAEMON, 3, ("kiwi", "lemon"))
 
     def test_callbacks_of_futures(self):
         self.run_ranks(START + CALLBACK)
