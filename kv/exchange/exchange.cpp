@@ -170,10 +170,11 @@ Result<void> Exchange::connect(const NetworkSettings& settings) {
       return problem(ready.error().code,
                      fmt::format("cannot connect exchange {} to other nodes: {}", name_, ready.error().text));
     }
+    (*opened)->look_for(settings.seeds);  // the last that needs memory
     remote_ = *std::move(opened);
     remote_now_.store(remote_.get(), std::memory_order_release);
   }
-  auto joined = remote_->connect(settings.seeds, std::chrono::milliseconds(settings_.join_ms));
+  auto joined = remote_->await_seeds(std::chrono::milliseconds(settings_.join_ms));
   return joined ? Result<void>() : problem(joined.error().code, joined.error().text);
 }
 

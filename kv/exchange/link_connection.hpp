@@ -73,8 +73,10 @@ class LinkConnection {
   std::uint64_t member = 0;           // at the other side, once that has proved itself
   std::optional<Endpoint> listens{};  // where the reader at the other side listens
   bool dropped = false;
-  bool declined = false;  // a member is there, and needs no link
-  std::string failure{};  // why it could not be made, if that is known
+  bool is_forgotten = false;           // all have been told of its end
+  std::chrono::milliseconds pause{0};  // before this member connects there again
+  bool declined = false;               // a member is there, and needs no link
+  std::string failure{};               // why it could not be made, if that is known
 
  private:
   static constexpr std::size_t kMostUnsent = std::size_t{256} << 10;

@@ -72,15 +72,19 @@ Links::~Links() {
   thread_.join();
 }
 
-Result<void> Links::connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
+void Links::look_for(const std::vector<Endpoint>& seeds) {
+  const std::lock_guard lock(mutex_);
+  new_seeds_.insert(new_seeds_.end(), seeds.begin(), seeds.end());
   joined_ = false;
   refusal_.clear();
-  new_seeds_.insert(new_seeds_.end(), seeds.begin(), seeds.end());
   ::eventfd_write(wake_.get(), 1);
+}
+
+Result<void> Links::await_seeds(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
   joined_changed_.wait_for(lock, limit, [&] { return joined_ || !refusal_.empty(); });
-  const std::string refusal = std::exchange(refusal_, {});
-  return refusal.empty() ? Result<void>() : fail(std::errc::permission_denied, refusal);
+  std::string refusal = std::exchange(refusal_, {});
+  return refusal.empty() ? Result<void>() : fail(std::errc::permission_denied, std::move(refusal));
 }
 
 void Links::welcome(std::uint64_t session) {
@@ -132,7 +136,7 @@ void Links::turn() {
   if (waiting[1].revents != 0) {
     accept();
   }
-  std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
+  erase_dropped();
 }
 
 /// Until a place is tried again, or a connection has not become a link in time.
@@ -190,7 +194,7 @@ bool Links::go_on(Connection& connection, short events) {
 
 void Links::accept() {
   // Those that were dropped have descriptors, too.
-  std::erase_if(connections_, [](const auto& one) { return one->dropped; });
+  erase_dropped();
   // An Error begins a pause.
   static_cast<void>(listener_.accept([this](base::UniqueFd socket, const Endpoint& from) {
     make_room();
@@ -218,12 +222,13 @@ void Links::make_room() {
 }
 
 void Links::take_orders() {
-  std::vector<Endpoint> seeds;
   std::vector<std::uint64_t> welcome_sessions;
   std::vector<Order> drop_sessions;
   {
     const std::lock_guard lock(mutex_);
-    seeds.swap(new_seeds_);
+    if (seeds_.empty()) {  // else there was no memory for them
+      seeds_.swap(new_seeds_);
+    }
     welcome_sessions.swap(to_welcome_);
     drop_sessions.swap(to_drop_);
   }
@@ -237,14 +242,20 @@ void Links::take_orders() {
   for (const auto& connection : connections_) {
     const bool comes = !connection->dropped && std::find(welcome_sessions.begin(), welcome_sessions.end(),
                                                          connection->session) != welcome_sessions.end();
-    if (comes && !welcome(*connection)) {
+    bool is_linked = !comes;
+    try {
+      is_linked = is_linked || welcome(*connection);
+    } catch (const std::bad_alloc&) {
+      // The other side makes it again.
+    }
+    if (!is_linked) {
       drop(*connection);
     }
   }
-  for (const Endpoint& seed : seeds) {
-    add_place(seed, Source::kProgram);
+  for (; !seeds_.empty(); seeds_.pop_back()) {
+    add_place(seeds_.back(), Source::kProgram);
   }
-  std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
+  erase_dropped();
 }
 
 void Links::add_place(const Endpoint& endpoint, Source source) {
@@ -313,7 +324,7 @@ void Links::tell_joined() {
   const bool all =
       std::all_of(places_.begin(), places_.end(), [](const auto& place) { return place.second.was_tried; });
   const std::lock_guard lock(mutex_);
-  if (all && new_seeds_.empty() && !joined_) {
+  if (all && seeds_.empty() && new_seeds_.empty() && !joined_) {
     joined_ = true;
     joined_changed_.notify_all();
   }
@@ -361,35 +372,49 @@ LinkConnection* Links::find_member(std::uint64_t member, bool outgoing) const {
 /// The end of a connection, and of its link.
 void Links::drop(Connection& connection, std::chrono::milliseconds pause) {
   connection.dropped = true;
+  connection.pause = pause;
   if (!connection.outgoing && connection.state == State::kProving) {
     add(counters_.refused);  // it has got a proof of the secret, and has given none
   }
+  forget(connection);
+}
+
+void Links::erase_dropped() {
+  for (const auto& connection : connections_) {
+    if (connection->dropped && !connection->is_forgotten) {
+      forget(*connection);
+    }
+  }
+  std::erase_if(connections_, [](const auto& connection) { return connection->dropped; });
+}
+
+void Links::forget(Connection& connection) {
   if (connection.state >= State::kAdmitted) {
     (connection.outgoing ? handlers_.owner_left : handlers_.reader_left)(connection.session);
   }
-  if (!connection.outgoing) {
-    return;
+  if (connection.outgoing) {
+    if (LinkTarget* const place = find_place(connection)) {
+      leave_place(connection, *place);
+    }
   }
-  const auto found = places_.find(connection.place.text());
-  if (found == places_.end()) {
-    return;
-  }
-  LinkTarget& place = found->second;
+  connection.is_forgotten = true;
+}
+
+void Links::leave_place(const Connection& connection, LinkTarget& place) {
+  place.why = connection.failure;
   place.is_busy = false;
   place.was_tried = true;
   if (!connection.declined && std::exchange(place.is_reached, false)) {
     place.silent_since = Clock::now();
   }
-  place.why = connection.failure;
   place.failures = connection.state == State::kLinked ? 0 : place.failures + 1;
-  if (!place.is_seed && place.failures >= kMostFailures) {
-    places_.erase(found);
-    return;
-  }
   // If it was linked, the member may still live, or be started again.
   const auto usual =
       std::min<std::chrono::milliseconds>(kLongestRetry, kFirstRetry * (1U << std::min(place.failures, 4U)));
-  place.next = std::max(place.next, Clock::now() + std::max(usual, pause));
+  place.next = std::max(place.next, Clock::now() + std::max(usual, connection.pause));
+  if (!place.is_seed && place.failures >= kMostFailures) {
+    std::erase_if(places_, [&place](const auto& one) { return &one.second == &place; });
+  }
 }
 
 }  // namespace shmem::exchange

@@ -73,9 +73,15 @@ class Links {
   /// Afterwards no handler is called.
   ~Links();
 
-  /// Looks for members at these places from now on, and waits until each has answered or failed once, for at most
-  /// `limit`. Error: EACCES a member does not know the secret, or has another version of something.
-  Result<void> connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit);
+  /// Looks for members at these places from now on.
+  void look_for(const std::vector<Endpoint>& seeds);
+  /// Waits until each place of look_for() has answered or failed once, for at most `limit`. Error: EACCES a member does
+  /// not know the secret, or has another version of something.
+  Result<void> await_seeds(std::chrono::milliseconds limit);
+  Result<void> connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit) {
+    look_for(seeds);
+    return await_seeds(limit);
+  }
   /// Links the reader that has come with this session: messages reach it.
   void welcome(std::uint64_t session);
   /// Ends the link of this session: the other end has not kept to the protocol, or does not answer. `pause`: before
@@ -132,6 +138,10 @@ class Links {
   [[nodiscard]] std::string mismatch(const LinkIdentity& other) const;
 
   void drop(Connection& connection, std::chrono::milliseconds pause = {});
+  /// What follows from its end. Without memory, it is done again in the next turn.
+  void forget(Connection& connection);
+  void leave_place(const Connection& connection, LinkTarget& place);
+  void erase_dropped();
   void note_refusal(Connection& connection, const std::string& why);
   /// Where the address of a member comes from: this program, that member, or another member.
   enum class Source { kProgram, kItself, kOther };
@@ -166,6 +176,7 @@ class Links {
   std::vector<Order> to_drop_;
 
   // Only the thread uses these.
+  std::vector<Endpoint> seeds_;  // to be added to the places
   std::map<std::string, LinkTarget> places_;
   std::vector<std::unique_ptr<Connection>> connections_;
 

@@ -57,10 +57,9 @@ class RemoteMembers {
 
   /// Listens at `place`, or at any port if it has none. Called once; no member can connect before.
   Result<void> listen(Endpoint place);
-  /// As Links::connect. REQUIRES: listen() has succeeded.
-  Result<void> connect(const std::vector<Endpoint>& seeds, std::chrono::milliseconds limit) {
-    return links_->connect(seeds, limit);
-  }
+  /// As those of Links. REQUIRES: listen() has succeeded.
+  void look_for(const std::vector<Endpoint>& seeds) { links_->look_for(seeds); }
+  Result<void> await_seeds(std::chrono::milliseconds limit) { return links_->await_seeds(limit); }
   /// "192.0.2.1:4711"
   [[nodiscard]] const std::string& place() const { return place_; }
 
