@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Libshmem, CorpusOf,
                                            std::pair("answer", &fuzz::run_answer), std::pair("trace", &fuzz::run_trace),
                                            std::pair("tuning", &fuzz::run_tuning),
                                            std::pair("directory", &fuzz::run_directory),
-                                           std::pair("remote", &fuzz::run_remote)),
+                                           std::pair("remote", &fuzz::run_remote),
+                                           std::pair("links", &fuzz::run_links)),
                          [](const auto& one) { return std::string(one.param.first); });
 
 TEST(Corpus, ContainsTheSeeds) {

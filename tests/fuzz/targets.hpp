@@ -36,6 +36,10 @@ void run_directory(std::span<const std::byte> input);
 /// What members of an exchange on different nodes send: requests of readers, answers of owners, or frames of links.
 void run_remote(std::span<const std::byte> input);
 
+/// The other end of a link between nodes, which knows the secret and sends what the input says. The member must still
+/// answer others.
+void run_links(std::span<const std::byte> input);
+
 /// The readers of both tuning tables, with any file.
 void run_tuning(std::span<const std::byte> input);
 
