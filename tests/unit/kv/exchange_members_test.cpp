@@ -22,11 +22,14 @@
 #include <thread>
 #include <vector>
 
+#include "base/disposal.hpp"
 #include "base/memfd.hpp"
 #include "kv/exchange/directory_writer.hpp"
 #include "kv/exchange/links.hpp"
+#include "kv/exchange/meeting_place.hpp"
 #include "kv/exchange/transfers.hpp"
 #include "tests/unit/kv/exchange_fixture.hpp"
+#include "wire/listener.hpp"
 
 namespace exchange_test {
 
@@ -110,6 +113,35 @@ TEST(ExchangeMembers, AnExchangeHasSoManyMembers) {
 }
 
 /// An owner is killed, and a child that it has forked lives on.
+/// Processes that connect without an end would keep the thread from all else.
+TEST(ExchangeMembers, TakesSomeConnectionsAtOnce) {
+  using shmem::exchange::MeetingPlace;
+  using shmem::exchange::PlaceSocket;
+  constexpr int kMost = wire::Listener::kMostAtOnce;
+  const MeetingPlace place{exchange_name(68), ""};
+  base::Disposal disposal;
+  auto opened = PlaceSocket::open(place, "test");
+  ASSERT_TRUE(opened && *opened);
+  PlaceSocket& socket = **opened;
+  std::vector<base::UniqueFd> clients;
+  while (clients.size() < kMost + 20) {
+    auto client = shmem::exchange::connect_in(place, "test");
+    ASSERT_TRUE(client) << "the queue of the socket is too short for this test";
+    clients.push_back(*std::move(client));
+  }
+  std::vector<base::UniqueFd> taken;
+  const auto take = [&](base::UniqueFd& one) {
+    taken.push_back(std::move(one));
+    return true;
+  };
+  EXPECT_EQ(socket.accept(disposal, take), 0U);
+  EXPECT_EQ(taken.size(), kMost);
+  EXPECT_FALSE(socket.pauses());
+  EXPECT_EQ(socket.accept(disposal, take), 0U);
+  EXPECT_EQ(taken.size(), clients.size());
+  socket.shut();
+}
+
 TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
   const std::string name = exchange_name(61);
   std::array<int, 2> lives{};
