@@ -38,12 +38,16 @@ bool report_failure(const std::string& text) {
   return report_end(is_told ? EndKind::kTold : EndKind::kFailed, is_told ? wait_text(text) : text);
 }
 
-/// Registered when this library is loaded, and so the last handler of a program that is linked with it. Afterwards the
-/// libraries that this one uses are taken down, which threads that are still in it must not see.
-void end_before_libraries(int status, void* /*argument*/) {
+/// Of the process, once its exit handlers have begun.
+int exit_status = 0;
+
+/// Comes after all exit handlers, and before the destructors of the libraries that this one uses, which threads that
+/// are still in it must not see. A handler of on_exit() that is registered when this library is loaded comes after
+/// them.
+[[gnu::destructor]] void end_before_libraries() {
   if (Runtime::current() != nullptr && Runtime::is_exiting() && has_other_threads()) {
     std::fflush(nullptr);
-    ::_exit(status);
+    ::_exit(exit_status);
   }
 }
 
@@ -52,7 +56,6 @@ void end_before_libraries(int status, void* /*argument*/) {
 void Runtime::register_handlers() {
   ::pthread_atfork(nullptr, nullptr, forget_in_child);
   set_end_teller(report_failure);
-  ::on_exit(end_before_libraries, nullptr);
 }
 
 void Runtime::finish_at_exit() {
@@ -70,6 +73,7 @@ void Runtime::end_at_exit(int status) {
     return;
   }
   note_exit(status);
+  exit_status = status;
   if (!is_exiting_.exchange(true, std::memory_order_relaxed)) {
     current_->leave_by_exit(status & 0xff);  // what other processes see of it
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PE 1 calls exit() in the middle of something, and the other PEs wait for it: exit WAY STATUS.
+// PE 1 calls exit() in the middle of something, and the other PEs wait for it: exit WAY STATUS [LIBRARY].
+#include <dlfcn.h>
 #include <shmem_device.h>
 
 #include "tests/integration/shmem/pe_checks.hpp"
@@ -113,6 +114,9 @@ PE_PART(exit) {
     wait_for_others();
   }
   status = wanted;
+  if (argc > 3 && ::dlopen(argv[3], RTLD_NOW) == nullptr) {
+    return 2;
+  }
   pe_checks::act(argv[1], {{"main", [] {}},
                            {"stream-word", [] { exit_while_a_stream_waits(false); }},
                            {"stream-barrier", [] { exit_while_a_stream_waits(true); }},

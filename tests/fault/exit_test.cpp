@@ -47,6 +47,16 @@ TEST_P(Exit, EndsTheJobWithItsStatus) {
   }
 }
 
+/// Other threads are in the library: what it uses must stay until the process has ended.
+TEST(ExitBesideThreads, TakesNoLibraryDown) {
+  for (const char* way : {"on-stream", "on-core", "in-thread", "beside-threads"}) {
+    const auto job = run_exit(false, {"exit", way, "3", LATE_LIBRARY});
+    EXPECT_EQ(job.exit.code, 3) << way << ": " << job.output;
+    EXPECT_THAT(job.output, Not(HasSubstr("taken down"))) << way;
+  }
+  EXPECT_THAT(run_exit(false, {"exit", "main", "3", LATE_LIBRARY}).output, HasSubstr("taken down"));
+}
+
 class ExitInWork : public Exit {};
 
 /// The PE cannot leave the job: its own work, from which it exits, is not over.
