@@ -120,9 +120,9 @@ TEST(ProcessActivity, TellsAProcessThatSleepsFromOneThatWaitsForAProcessor) {
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
     ::sched_setaffinity(0, sizeof one, &one);
-    const pid_t other = start([] {
+    const pid_t other = start([parent = ::getpid()] {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      for (volatile bool runs = true; runs;) {
+      for (volatile bool runs = ::getppid() == parent; runs;) {  // else it was killed before that
       }
     });
     static_cast<void>(other);
