@@ -41,7 +41,7 @@ void take_fds(msghdr& message, Take take) {
   }
 }
 
-/// Who has sent the message, if the socket asks for that (SO_PASSCRED) and the message had room for it.
+/// The sender of the message. Nothing unless the socket has SO_PASSCRED and the message has room for credentials.
 inline std::optional<ucred> sender_of(msghdr& message) {
   std::optional<ucred> sender;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {

@@ -11,8 +11,8 @@
 
 namespace base {
 
-/// The number at the beginning of `text`, which loses it; nothing, and `text` stays, if there is none, if blanks or a
-/// plus sign come first, or if it does not fit. `radix`: 10 unless given.
+/// Reads a number at the beginning of `text` and removes it there. Returns nothing, and leaves `text`, if there is no
+/// number, if blanks or a plus sign come first, or if it does not fit. `radix`: 10 unless given.
 template <typename T>
 std::optional<T> take_number(std::string_view& text, std::same_as<int> auto... radix) {
   T value{};

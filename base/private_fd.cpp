@@ -83,8 +83,8 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
-/// Of a socket; 0: it is none. Not by fstat(): ThreadSanitizer would report that another library's thread has just made
-/// the descriptor.
+/// The inode of a socket; 0 if `fd` is not a socket. It does not use fstat(): ThreadSanitizer would report a race with
+/// the thread of another library that has just opened the descriptor.
 ino_t socket_inode(int fd) {
   struct stat status {};
   return ::fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;

@@ -127,7 +127,7 @@ class QueuedWork : public WorkBase {
   const char* title_;
   const Few<at::Tensor> results_;
   c10::intrusive_ptr<QueuedWork> self_;             // while the queue needs it
-  c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by mutex_; once somebody has asked for it
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by mutex_; made by getFuture()
   // Guarded by the queue's mutex.
   QueuedWork* next_ = nullptr;
   bool is_over_ = false;

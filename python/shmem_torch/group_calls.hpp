@@ -78,7 +78,7 @@ class GroupHandle {
   /// Which ranks have not begun the call that is running: the end of a sentence. "": this is not known.
   [[nodiscard]] std::string missing() const;
 
-  /// Of a collective call, after it: its error, which is noted.
+  /// Call it with the error of each collective call. Returns the error, and remembers it if the group has failed.
   int outcome(int error) const;
   int run(const shmemx_group_call_t& call, std::uint32_t signature) const {
     return outcome(shmemx_group_run_signed(group_, &call, signature));

@@ -34,7 +34,7 @@ struct MessageWork::State {
   std::condition_variable told{};
   bool over = false;                                    // guarded by mutex, as the next
   std::exception_ptr problem = {};                      // the bytes have come, but not to the tensor
-  c10::intrusive_ptr<c10::ivalue::Future> future = {};  // once somebody has asked for it
+  c10::intrusive_ptr<c10::ivalue::Future> future = {};  // made by getFuture()
 
   State(const WorkInfo& of, const Request& what, std::shared_ptr<WorkTracker> works, WorkTicket begun, at::Tensor data)
       : info(of),

@@ -27,7 +27,7 @@ namespace {
 constexpr std::errc kPeerExited = std::errc::owner_dead;
 
 bool is_alive(const PeSlot& slot, pid_t owner) {
-  // The caller has read `owner` with acquire, or nobody takes the slot meanwhile.
+  // Relaxed: the caller has read `owner` with acquire, or no process can take the slot at that time.
   return !base::has_ended(owner, slot.start.load(std::memory_order_relaxed));
 }
 

@@ -38,7 +38,7 @@ bool report_failure(const std::string& text) {
   return report_end(is_told ? EndKind::kTold : EndKind::kFailed, is_told ? wait_text(text) : text);
 }
 
-/// Of the process, once its exit handlers have begun.
+/// The status of the process. It is set by the library's exit handler.
 int exit_status = 0;
 
 /// Comes after all exit handlers, and before the destructors of the libraries that this one uses, which threads that

@@ -28,7 +28,7 @@ byte released[NODES];                        /* the call that the leader has rel
 chan to[NODES] = [2] of { byte, byte };      /* the openings of the other node's members, in order */
 byte begun[NODES * HERE];
 
-/* Of the openings of this call, those of this node. */
+/* The leader writes the openings of its own node to the board. */
 inline collect() {
   PLACE(n, k, _pid) = k;
 #ifdef MUTANT_TAKE_WHAT_IS_THERE
