@@ -3,11 +3,10 @@
 // one of the threads of members fails, members find each other all the same.
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <vector>
 
+#include "tests/support/failing_new.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/kv/exchange_nodes.hpp"
 
@@ -21,38 +20,18 @@ constinit std::atomic<long> until_failure{0};  // so many succeed before one fai
 constinit std::atomic<int> fails_in_a_row{1};  // with those that follow
 constinit std::atomic<int> failures{0};
 
-void* allocate(std::size_t size) {
-  if (const Whose those = whose; those != Whose::kNobody && (those == Whose::kCaller) == is_caller) {
-    const long left = until_failure.fetch_sub(1);
-    if (left <= 0 && left > -fails_in_a_row) {
-      ++failures;
-      throw std::bad_alloc();
-    }
-  }
-  if (void* const memory = std::malloc(size == 0 ? 1 : size)) {
-    return memory;
-  }
-  throw std::bad_alloc();
-}
-
 }  // namespace
 
-// For the whole program.
-// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  return allocate(size);
+bool test_support::must_fail() {
+  const Whose those = whose;
+  if (those == Whose::kNobody || (those == Whose::kCaller) != is_caller) {
+    return false;
+  }
+  const long left = until_failure.fetch_sub(1);
+  const bool fails = left <= 0 && left > -fails_in_a_row;
+  failures += fails ? 1 : 0;
+  return fails;
 }
-// GoogleTest calls it, and a sanitizer's own would hand out memory that the delete below must not free.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-owning-memory)
 
 namespace {
 

@@ -4,10 +4,9 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
+#include "tests/support/failing_new.hpp"
 #include "tests/unit/kv/holder_fixture.hpp"
 
 namespace {
@@ -16,36 +15,13 @@ thread_local bool is_engine = false;            // this thread's allocations nev
 constinit std::atomic<long> until_failure{-1};  // of the other threads: so many succeed before one fails
 constinit std::atomic<int> failures{0};
 
-void* allocate(std::size_t size) {
-  if (!is_engine && until_failure >= 0 && until_failure.fetch_sub(1) == 0) {
-    ++failures;
-    throw std::bad_alloc();
-  }
-  void* const memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) {
-    throw std::bad_alloc();
-  }
-  return memory;
-}
-
 }  // namespace
 
-// For the whole program.
-// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  return allocate(size);
+bool test_support::must_fail() {
+  const bool fails = !is_engine && until_failure >= 0 && until_failure.fetch_sub(1) == 0;
+  failures += fails ? 1 : 0;
+  return fails;
 }
-// GoogleTest calls it, and a sanitizer's own would hand out memory that the delete below must not free.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-owning-memory)
 
 namespace {
 
