@@ -93,6 +93,26 @@ TEST_P(DeviceOfNodes, IsResetAndNoBarrierIsLost) {
   end_barriers(job, GetParam().pes());
 }
 
+// Each loss but the first one comes while the leaders open their ports, join the new group, or have just returned.
+TEST_P(DeviceOfNodes, IsKilledWhileItsTeamReturnsAndIsInUseInTheEnd) {
+  std::minstd_rand random(std::random_device{}());
+  for (int i = 0; i < repeats(2, 50); ++i) {
+    FakeDevice device;
+    Process job(job_on(GetParam(), device.path(), kEndless), {"SHMEM_INFO=1"});
+    ASSERT_TRUE(job.wait_for_output("in use, 1 times", Seconds{100})) << job.output();
+    for (int loss = 0; loss < 7; ++loss) {
+      device.kill();
+      device.start();
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 400));
+    }
+    device.kill();
+    const int times = count_of(job.output(), "in use, ");
+    device.start();
+    ASSERT_TRUE(job.wait_for_output("in use, " + std::to_string(times + 1) + " times", Seconds{100})) << job.output();
+    ASSERT_NO_FATAL_FAILURE(end_barriers(job, GetParam().pes()));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Jobs, DeviceOfNodes, Values(Nodes{2, 2}, Nodes{3, 1}), [](const auto& test) {
   return std::to_string(test.param.nodes) + "x" + std::to_string(test.param.pes_each);
 });
