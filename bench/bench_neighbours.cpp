@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <list>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,8 +22,12 @@ namespace {
 struct Settings {
   std::vector<int> pes{2};
   std::vector<int> neighbours{0, 1, 2};
-  int nice = 0;
+  std::vector<int> nice{0};
   int milliseconds = 250;
+  int runs = 1;
+  std::vector<std::string> launch{};
+  std::string gba{"off"};
+  std::string svg{};
   bool alone = false;
 };
 
@@ -72,66 +77,117 @@ std::string microseconds(double nanoseconds) {
   return number(value, value < 1 ? 3 : value < 100 ? 2 : 0);
 }
 
-/// Mean and median of a call; the base of a point is its number of calls.
-std::string mean_and_median(const Series& series) {
-  double time = 0;
-  double calls = 0;
-  for (const Point& row : series.points) {
-    time += row.figure * row.base;
-    calls += row.base;
-  }
-  return microseconds(time / calls) + " / " + microseconds(figures_of(series.points).middle);
-}
-
-/// A column of the table: a library, and how many neighbours there were.
+/// One library beside so many neighbours: its calls in each run.
 struct Column {
-  std::string title;
-  std::vector<Series> calls;
+  std::string library;
+  int neighbours;
+  std::vector<std::vector<Series>> runs{};
 };
 
-std::vector<Column> measure(const Settings& settings, int pes, OpenMpi& openmpi) {
-  const Job job{pes, {"neighbours", std::to_string(settings.milliseconds)}};
+/// Nanoseconds of a call: medians of the runs.
+struct Figure {
+  double mean, median;
+};
+/// None if a run lacks the call. The base of a point is its number of calls.
+std::optional<Figure> figure_of(const Column& column, const std::string& call) {
+  std::vector<Point> means;
+  std::vector<Point> medians;
+  for (const auto& calls : column.runs) {
+    const auto found = std::ranges::find(calls, call, &Series::name);
+    if (found == calls.end()) {
+      return {};
+    }
+    double time = 0;
+    double count = 0;
+    for (const Point& row : found->points) {
+      time += row.figure * row.base;
+      count += row.base;
+    }
+    means.push_back({.raw_before = 1, .figure = time / count, .base = 1, .raw_after = 1});
+    medians.push_back({.raw_before = 1, .figure = figures_of(found->points).middle, .base = 1, .raw_after = 1});
+  }
+  return Figure{figures_of(means).middle, figures_of(medians).middle};
+}
+
+std::vector<Column> measure(const Settings& settings, int pes, int nice, OpenMpi& openmpi) {
+  const Job job{.pes = pes,
+                .arguments = {"neighbours", std::to_string(settings.milliseconds)},
+                .launch = settings.launch,
+                .gba = settings.gba};
   std::vector<Column> columns;
   for (const int count : settings.neighbours) {
-    const Neighbours others(count, settings.nice);
-    columns.push_back({fmt::format("ours +{}", count), run_ours(job)});
-    if (auto theirs = openmpi.run(job); !theirs.empty()) {
-      columns.push_back({fmt::format("Open MPI +{}", count), std::move(theirs)});
+    columns.push_back({"libshmem", count});
+    if (openmpi.installed()) {
+      columns.push_back({"Open MPI", count});
+    }
+  }
+  for (int run = 0; run < settings.runs; ++run) {
+    for (auto column = columns.begin(); column != columns.end();) {
+      const Neighbours others(column->neighbours, nice);
+      (column++)->runs.push_back(run_ours(job));
+      if (openmpi.installed()) {
+        (column++)->runs.push_back(openmpi.run(job));
+      }
     }
   }
   return columns;
 }
 
-void print(int pes, const std::vector<Column>& columns) {
+void print(int pes, int nice, const std::vector<Column>& columns) {
   std::string layout = "-18";
   std::vector<std::string> head{""};
   for (const Column& column : columns) {
     layout += " 17";
-    head.push_back(column.title);
+    head.push_back(fmt::format("{} +{}", column.library, column.neighbours));
   }
-  std::printf("\n%d PEs on %d processors; mean / median, microseconds\n", pes, own_processors());
+  std::printf("\n%d PEs on %d processors, other processes of nice %d; mean / median, microseconds\n", pes,
+              own_processors(), nice);
   const Table table(layout);
   table.print(head);
-  for (const Series& call : columns.front().calls) {
+  for (const Series& call : columns.front().runs.front()) {
     std::vector<std::string> cells{call.name};
     for (const Column& column : columns) {
-      const auto found = std::ranges::find(column.calls, call.name, &Series::name);
-      cells.push_back(found == column.calls.end() ? "-" : mean_and_median(*found));
+      const auto figure = figure_of(column, call.name);
+      cells.push_back(figure ? microseconds(figure->mean) + " / " + microseconds(figure->median) : "-");
     }
     table.print(cells);
   }
 }
 
+chart::Plot plot_of(int pes, int nice, const std::vector<Column>& columns) {
+  chart::Plot plot{
+      .title = fmt::format("{} PEs on {} processors, other processes of nice {}", pes, own_processors(), nice),
+      .x = {.name = "other processes that compute"},
+      .y = {.name = "microseconds, mean of all calls", .logarithmic = true},
+      .height = 360};
+  for (const Column& column : columns) {
+    for (const char* const call : {"barrier", "sum 2 KiB", "signal"}) {
+      if (const auto figure = figure_of(column, call)) {
+        add_point(plot, fmt::format("{}, {}", call, column.library), column.neighbours, figure->mean / 1e3,
+                  /*dashed=*/column.library != "libshmem");
+      }
+    }
+  }
+  return plot;
+}
+
 int run(const Settings& settings) {
   std::printf(
-      "Calls beside \"+N\" other processes that compute, of nice %d. Mean of all calls, median of rows of 3 ms.\n"
+      "Calls beside \"+N\" other processes that compute. Mean of all calls, median of rows of 3 ms; medians of %d "
+      "runs.\n"
       "Before the start other processes used %.0f %% of the processors.\n",
-      settings.nice, 100 * use_by_others());
+      settings.runs, 100 * use_by_others());
   std::fflush(stdout);
   OpenMpi openmpi(OpenMpiWorker::Library::kShmem, {"neighbours"}, !settings.alone);
+  std::vector<chart::Plot> plots;
   for (const int pes : settings.pes) {
-    print(pes, measure(settings, pes, openmpi));
+    for (const int nice : settings.nice) {
+      const auto columns = measure(settings, pes, nice, openmpi);
+      print(pes, nice, columns);
+      plots.push_back(plot_of(pes, nice, columns));
+    }
   }
+  write_svg(settings.svg, plots);
   return openmpi.good() ? 0 : 1;
 }
 
@@ -146,8 +202,13 @@ int main(int argc, char** argv) {
                       "those of Open MPI's OpenSHMEM if installed.",
        .options = {{"PES", &settings.pes, "numbers of PEs", {{2, 16384}}},
                    {"--neighbours", &settings.neighbours, "numbers of other processes", {{0, 1024}}},
-                   {"--nice", &settings.nice, "the nice value of the other processes", {{0, 19}}},
+                   {"--nice", &settings.nice, "nice values of the other processes", {{0, 19}}},
                    {"--milliseconds", &settings.milliseconds, "time for each call", {{1, 60'000}}},
+                   {"--runs", &settings.runs, "runs of each job, of which medians are printed", {{1, 99}}},
+                   {"--launch", &settings.launch,
+                    "start all jobs by this command, which the number of PEs follows: srun,--mpi=pmix,-n"},
+                   {"--gba", &settings.gba, "use this device, or fake; for libshmem's jobs by oshrun"},
+                   {"--svg", &settings.svg, "write a chart of three calls to this file"},
                    {"--alone", &settings.alone, "libshmem only"}},
        .run = [&] { return bench::run(settings); }},
       argc, argv);

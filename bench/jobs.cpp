@@ -91,8 +91,12 @@ std::string new_worker_file(const base::TempFolder& folder) {
 }
 
 std::vector<Series> run_ours(const Job& job) {
-  return run({sibling_program("oshrun"), "-n", std::to_string(job.pes), "--gba", "off", worker_program()}, job,
-             job.environment);
+  std::vector<std::string> command = job.launch;
+  if (command.empty()) {
+    command = {sibling_program("oshrun"), "--gba", job.gba, "-n"};
+  }
+  command.insert(command.end(), {std::to_string(job.pes), worker_program()});
+  return run(command, job, job.environment);
 }
 
 OpenMpiWorker::OpenMpiWorker(Library library, const std::vector<std::string>& files) {
@@ -117,8 +121,12 @@ OpenMpiWorker::OpenMpiWorker(Library library, const std::vector<std::string>& fi
 
 std::vector<Series> OpenMpiWorker::run(const Job& job, const JobLocation& place) const {
   std::vector<std::string> command = place.before;
-  command.insert(command.end(), {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "-np",
-                                 std::to_string(job.pes), "--bind-to", "none"});  // most parts bind the processes
+  std::vector<std::string> launch = job.launch;
+  if (launch.empty()) {  // most parts bind the processes
+    launch = {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-np"};
+  }
+  command.insert(command.end(), launch.begin(), launch.end());
+  command.push_back(std::to_string(job.pes));
   if (!place.hosts.empty()) {
     command.insert(command.end(), {"--host", place.hosts});
   }

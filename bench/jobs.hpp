@@ -39,12 +39,16 @@ struct Job {
   /// After the worker's FILE: the part, the number of measurements, and what the part takes.
   std::vector<std::string> arguments{};
   std::vector<std::string> environment{};  // added to this process's
+  /// A command that the number of PEs and the program follow; none: oshrun, or mpirun without binding.
+  std::vector<std::string> launch{};
+  /// What oshrun's option --gba takes.
+  std::string gba{"off"};
 };
 
 /// An empty file in `folder` for the Workers of one job.
 std::string new_worker_file(const base::TempFolder& folder);
 
-/// Runs the job by oshrun and returns the series that it prints. Throws std::runtime_error if it cannot be started or
+/// Runs the job and returns the series that it prints. Throws std::runtime_error if it cannot be started or
 /// fails.
 std::vector<Series> run_ours(const Job& job);
 
@@ -60,7 +64,7 @@ class OpenMpiWorker {
   enum class Library { kShmem, kMpi };
   /// Throws std::runtime_error if the compiler is not available.
   OpenMpiWorker(Library library, const std::vector<std::string>& files);
-  /// By mpirun, as run_ours().
+  /// As run_ours().
   [[nodiscard]] std::vector<Series> run(const Job& job, const JobLocation& place = {}) const;
 
  private:

@@ -18,7 +18,8 @@ with other libraries if these are installed. It measures
     libopenmpi-dev: its 256 PEs take a minute; bench_startup),
   - barriers of every algorithm with 2 to 64 PEs, with Open MPI's (build/barriers.svg; bench_barrier),
   - the cost of losing the device and of its return (bench_loss),
-  - calls beside one and two processes that compute, with Open MPI's OpenSHMEM (bench_neighbours),
+  - calls beside one, two and four processes that compute, with Open MPI's OpenSHMEM
+    (build/neighbours.svg; bench_neighbours),
   - MPI_Barrier with and without the component coll/gba (bench_openmpi),
   - puts, gets, atomics and collectives, with Open MPI's OpenSHMEM and UCX (ucx-utils;
     build/rma.svg; bench_rma),
@@ -40,7 +41,7 @@ build_preset release bench_all bench_barrier bench_exchange bench_heap bench_kv 
 "$ROOT/build/bin/bench_startup"
 "$ROOT/build/bin/bench_barrier" --svg "$ROOT/build/barriers.svg"
 "$ROOT/build/bin/bench_loss"
-"$ROOT/build/bin/bench_neighbours" 2 4
+"$ROOT/build/bin/bench_neighbours" 2 4 --neighbours 0,1,2,4 --svg "$ROOT/build/neighbours.svg"
 "$ROOT/build/bin/bench_openmpi"
 "$ROOT/build/bin/bench_rma" 2 4 8 16 --svg "$ROOT/build/rma.svg" --svg-collectives "$ROOT/build/collectives.svg"
 "$ROOT/build/bin/bench_kv" --svg "$ROOT/build/kv_shuffle.svg"
