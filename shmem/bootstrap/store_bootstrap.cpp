@@ -76,9 +76,9 @@ Result<void> StoreBootstrap::get(int pe, std::vector<std::byte>& value) {
     }
     polls_ = true;
     if (ended) {
-      return fail(std::errc::owner_dead,
-                  fmt::format("shmem: PE {}: in step {} of the start, PE {} (pid {}) is dead", rank_, step_, *ended,
-                              senders_[static_cast<std::size_t>(*ended)].pid));
+      const Loss loss = first_loss(*ended);
+      return fail(std::errc::owner_dead, fmt::format("shmem: PE {}: in step {} of the start, PE {} (pid {}) is dead",
+                                                     rank_, step_, loss.pe, loss.pid));
     }
     // One that has made all its steps may end: the store is asked once more.
     ended = looks_now() ? ended_pe() : std::nullopt;
@@ -94,6 +94,18 @@ std::optional<int> StoreBootstrap::ended_pe() const {
     }
   }
   return std::nullopt;
+}
+
+/// The PE that has ended may have done so since it has found another one dead. This one tells which it was, too.
+StoreBootstrap::Loss StoreBootstrap::first_loss(int ended) {
+  const auto key_of = [](int pe) { return fmt::format("shmem/loss/{}", pe); };
+  Loss loss;
+  if (!store_.get(key_of(ended), std::as_writable_bytes(std::span(&loss, 1)))) {
+    loss = {.pe = ended, .pid = senders_[static_cast<std::size_t>(ended)].pid};
+  }
+  // A store that does not take it costs no more than that others may name this PE.
+  (void)store_.set(key_of(rank_), std::as_bytes(std::span(&loss, 1)));
+  return loss;
 }
 
 std::string StoreBootstrap::missing_from(int pe, std::vector<std::byte>& value) const {

@@ -31,8 +31,8 @@ struct StoreSender {
   std::int32_t reserved = 0;
 };
 
-/// Each step sets one key per PE: few steps, and none after the processes share memory, which then tells them of the
-/// end. Thread safety: see Bootstrap.
+/// Each step sets one key per PE, and a PE that gives up because of a dead one sets another: few steps, and none after
+/// the processes share memory, which then tells them of the end. Thread safety: see Bootstrap.
 class StoreBootstrap final : public Bootstrap {
  public:
   /// REQUIRES: a store of this job alone, with no keys yet.
@@ -57,6 +57,11 @@ class StoreBootstrap final : public Bootstrap {
   Result<void> get(int pe, std::vector<std::byte>& value);
   /// One that has ended, of those that this process can see.
   [[nodiscard]] std::optional<int> ended_pe() const;
+  struct Loss {
+    std::int32_t pe = 0;
+    std::int32_t pid = 0;
+  };
+  Loss first_loss(int ended);
   [[nodiscard]] bool looks_now();
   /// `pe`, and others whose value is not there.
   [[nodiscard]] std::string missing_from(int pe, std::vector<std::byte>& value) const;

@@ -10,7 +10,11 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace shmem {
@@ -62,6 +66,62 @@ TEST(StoreBootstrap, NamesAPeOfThisMachineThatHasEnded) {
 
 TEST(StoreBootstrap, NamesOneWhoseNumberAnotherProcessHas) {
   EXPECT_EQ(second_step([](StoreSender& sender) { --sender.start; }).code, std::errc::owner_dead);
+}
+
+/// A store in this process.
+class MapStore {
+ public:
+  using Change = std::function<void(const std::string& key, StoreSender& sender)>;
+  explicit MapStore(Change change) : change_(std::move(change)) {}
+
+  KeyValueStore calls() {
+    return {[this](const std::string& key, std::span<const std::byte> value) -> Result<void> {
+              const std::scoped_lock lock(mutex_);
+              auto& kept = values_[key];
+              kept.assign(value.begin(), value.end());
+              if (StoreSender sender; kept.size() >= sizeof sender) {
+                std::memcpy(&sender, kept.data(), sizeof sender);
+                change_(key, sender);
+                std::memcpy(kept.data(), &sender, sizeof sender);
+              }
+              return {};
+            },
+            [this](const std::string& key, std::span<std::byte> value) -> Result<void> {
+              const std::scoped_lock lock(mutex_);
+              const auto found = values_.find(key);
+              if (found == values_.end()) {
+                return fail(std::errc::resource_unavailable_try_again, "no such key");
+              }
+              std::copy(found->second.begin(), found->second.end(), value.begin());
+              return {};
+            }};
+  }
+
+ private:
+  const Change change_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::byte>> values_;
+};
+
+// PE 2 is dead. PE 1 notices and ends, before PE 0 looks.
+TEST(StoreBootstrap, NamesTheFirstOfThoseThatHaveEnded) {
+  const pid_t ended = ended_process();
+  MapStore store([&](const std::string& key, StoreSender& sender) { sender.pid = key.back() == '0' ? 0 : ended; });
+  std::array<StoreBootstrap, 3> pes{StoreBootstrap(store.calls(), 0, 3), StoreBootstrap(store.calls(), 1, 3),
+                                    StoreBootstrap(store.calls(), 2, 3)};
+  const std::array<std::byte, 1> mine{};
+  {
+    std::vector<std::jthread> threads;
+    for (StoreBootstrap& pe : pes) {
+      threads.emplace_back([&] { EXPECT_TRUE(pe.allgather(mine)); });
+    }
+  }
+  for (StoreBootstrap* const pe : {&pes[1], &pes[0]}) {
+    const auto second = pe->allgather(mine);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, std::errc::owner_dead);
+    EXPECT_THAT(second.error().text, HasSubstr("PE 2 (pid "));
+  }
 }
 
 TEST(StoreBootstrap, DoesNotLookHereForAPeOfAnotherMachine) {
