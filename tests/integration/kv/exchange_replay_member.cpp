@@ -51,39 +51,28 @@ struct Found {
   std::_Exit(1);
 }
 
-/// What the kernel counts for the threads of this process.
-class Usage {
- public:
-  /// Threads that were started later are not looked at.
-  Usage() {
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-      threads_.emplace_back(::open((thread.path() / "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
-    }
-  }
+/// What the kernel has counted for the threads of this process.
+struct Usage {
+  std::uint64_t waited_ns = 0;  // for a processor
+  std::uint64_t faults = 0;
+  std::uint64_t sleeps = 0;
 
-  struct Figures {
-    std::uint64_t waited_ns, faults, sleeps;
-  };
-  [[nodiscard]] Figures now() const {
+  /// Of all threads that there are now: an exchange starts some at the first call that needs them.
+  static Usage now() {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
-    Figures figures{.waited_ns = 0,
-                    .faults = static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt),
-                    .sleeps = static_cast<std::uint64_t>(usage.ru_nvcsw)};
-    for (const base::UniqueFd& thread : threads_) {
-      std::array<char, 128> text{};
-      unsigned long long ran = 0;
-      unsigned long long waited = 0;
-      if (::pread(thread.get(), text.data(), text.size() - 1, 0) > 0) {
-        std::sscanf(text.data(), "%llu %llu", &ran, &waited);
+    Usage all{.faults = static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt),
+              .sleeps = static_cast<std::uint64_t>(usage.ru_nvcsw)};
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream in(thread.path() / "schedstat");
+      std::uint64_t ran = 0;
+      std::uint64_t waited = 0;
+      if (in >> ran >> waited) {
+        all.waited_ns += waited;
       }
-      figures.waited_ns += waited;
     }
-    return figures;
+    return all;
   }
-
- private:
-  std::vector<base::UniqueFd> threads_;
 };
 
 class Engine {
@@ -148,13 +137,13 @@ class Engine {
   /// Runs a call, and notes how long it took. While it waits for a thread of the exchange, that one counts, too.
   template <typename Function>
   auto timed(Phase phase, std::size_t blocks, Function function) {
-    const Usage::Figures before = usage_.now();
+    const Usage before = Usage::now();
     const std::int64_t begin = clock_ns();
     const auto result = function();
     const std::int64_t end = clock_ns();
-    const Usage::Figures after = usage_.now();
+    const Usage after = Usage::now();
     const auto took = static_cast<std::uint64_t>(end - begin);
-    const std::uint64_t waited = std::min(took, after.waited_ns - before.waited_ns);
+    const std::uint64_t waited = std::min(took, after.waited_ns - std::min(before.waited_ns, after.waited_ns));
     const auto note = [&](Call& call) {
       const std::int64_t kill = board_->kill_ns.load();
       call.waited_ns.store(waited);
@@ -255,10 +244,6 @@ class Engine {
       shmemx_exchange_transfer_free(transfer);
       return 0;
     });
-    if (!pulled_in_background_) {
-      pulled_in_background_ = true;
-      usage_ = Usage();  // there is another thread
-    }
   }
 
   void check_bytes(std::uint64_t number, const shmemx_exchange_block_t& block, const std::uint64_t* words) {
@@ -366,8 +351,6 @@ class Engine {
   std::vector<Leaving> leaving_;                        // withdrawn, but leased
   std::map<std::size_t, Found> found_;                  // by request
   std::vector<std::uint64_t> room_;
-  Usage usage_;
-  bool pulled_in_background_ = false;
 };
 
 }  // namespace
