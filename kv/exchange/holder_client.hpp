@@ -48,6 +48,7 @@ class HolderClient {
  private:
   using Clock = std::chrono::steady_clock;
   class Putting;
+  static constexpr std::uint64_t kPage = 4096;  // of the staging memory
 
   /// Which block of a call it is, or whose part.
   struct PartOfPut {
@@ -61,6 +62,9 @@ class HolderClient {
     std::size_t count = 0;            // of its items
     std::vector<PartOfPut> places{};  // of those among the statuses; none: the caller has gone
   };
+
+  /// False: the key is not one.
+  static bool fill_item(HolderItem& item, const shmemx_exchange_key_t& key, std::uint64_t layout);
 
   // REQUIRES: mutex_.
   /// Takes late answers, and connects. `most`: how long the call may take if the holder answers all the time.
