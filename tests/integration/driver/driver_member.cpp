@@ -27,6 +27,8 @@
 
 namespace {
 
+constexpr std::uint64_t kLongestWaitMs = 60'000;
+
 struct Arguments {
   const char* device;
   gba_group_handle handle;
@@ -34,7 +36,7 @@ struct Arguments {
   std::uint64_t first;
   std::uint64_t last;
   const char* shared;
-  std::uint64_t wait_ms;
+  std::uint64_t wait_ms;  // in the round in which a member holds, and later
   std::uint64_t hold_at;
 };
 
@@ -54,7 +56,7 @@ Arguments parse(std::span<char*> words) {
   arguments.first = number(words[7]);
   arguments.last = number(words[8]);
   arguments.shared = words[9];
-  arguments.wait_ms = words.size() > 10 ? number(words[10]) : 60'000;
+  arguments.wait_ms = words.size() > 10 ? number(words[10]) : kLongestWaitMs;
   arguments.hold_at = words.size() > 11 ? number(words[11]) : 0;
   return arguments;
 }
@@ -101,7 +103,8 @@ int run_barriers(const Arguments& arguments, gba_group* group) {
     }
     std::atomic_ref(words[arguments.member]).store(k, std::memory_order_relaxed);
     gba_group_arrive(group, k);
-    const int error = gba_group_wait(group, k, arguments.wait_ms * 1'000'000);
+    const std::uint64_t wait_ms = k < arguments.hold_at ? kLongestWaitMs : arguments.wait_ms;
+    const int error = gba_group_wait(group, k, wait_ms * 1'000'000);
     if (error != 0) {
       return failed("wait", error);
     }
