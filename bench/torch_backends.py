@@ -9,8 +9,10 @@ For each number of ranks, call and size: the time of a call (median of rounds, s
 shmem's on tensors in symmetric memory, taken in turns; and how many times faster than gloo shmem is. Last, how long it
 takes all ranks to copy as many bytes at the same time: an all_reduce reads and writes no less. Calls that compute are
 sums, of each dtype ("-": it cannot be measured); the others move bytes, as float32. For each number of ranks a verdict says whether
-shmem is as fast as it is to be. With --nodes the ranks take themselves to be on so many nodes, in turn: there
-symmetric memory makes calls no faster, and there is no verdict. With --neighbours other processes compute meanwhile. Set PYTHONPATH to build/lib/python. --svg needs python3-matplotlib.
+shmem is as fast as it is to be. With --nodes the ranks take themselves to be on so many nodes, in turn. There symmetric
+memory makes calls no faster, and two times more are measured: of the same call among the ranks of a node, and of a
+message of as many bytes to another node and back. With --neighbours other processes compute meanwhile. Set PYTHONPATH to
+build/lib/python. --svg needs python3-matplotlib.
 """
 
 import argparse
@@ -77,6 +79,19 @@ def pass_on(tensor, output, group):
     sent.wait()
 
 
+def answer(tensor, output, group):
+    """A message from rank 0 to rank 1, and one back."""
+    rank = dist.get_rank()
+    if rank == 0:
+        sent = dist.isend(tensor, 1, group=group)
+    if rank < 2:
+        dist.recv(output, 1 - rank, group=group)
+    if rank == 1:
+        sent = dist.isend(tensor, 0, group=group)
+    if rank < 2:
+        sent.wait()
+
+
 def timed(make, rounds):
     """Mean seconds of one of the calls."""
     begin = time.perf_counter()
@@ -133,6 +148,7 @@ def measure(rank, size, folder, arguments, results):
     if arguments.nodes > 1:
         os.environ["SHMEM_HOST_ID"] = f"node-{rank % arguments.nodes}"
     shmem = dist.new_group(backend="shmem")
+    nodes = [dist.new_group(range(node, size, arguments.nodes), backend="shmem") for node in range(arguments.nodes)]
     ways = {
         "gloo": (dist.group.WORLD, lambda count, dtype: torch.empty(count, dtype=dtype)),
         "shmem": (shmem, lambda count, dtype: torch.empty(count, dtype=dtype)),
@@ -145,6 +161,10 @@ def measure(rank, size, folder, arguments, results):
         elements = count // element_size(name)
         makes = {way: maker(call, size, elements, dtype, *how) for way, how in ways.items()}
         makes["copy"] = maker("copy", size, elements, dtype, *ways["gloo"])
+        if arguments.nodes > 1 and call in ("barrier", "all_reduce"):
+            makes["node"] = maker(call, size, elements, dtype, nodes[rank % arguments.nodes], ways["gloo"][1])
+            there, back = (torch.zeros(max(elements, 1), dtype=dtype) for _ in range(2))
+            makes["trip"] = lambda: answer(there, back, shmem)
         if not can(makes["gloo"]):
             del makes["gloo"]
         row = times_of(makes, arguments.seconds, shmem)
@@ -204,6 +224,16 @@ def factor_aimed_at(size, call, count):
     return 4 if 65536 <= count <= 64 << 20 else 1
 
 
+def misses_on_nodes(table):
+    for call, name, count, row in table:
+        what = f"{call} {name} {count} bytes"
+        most = 1.3 * row["trip"] + row["node"] if "trip" in row and count <= 4096 else None
+        if most and row["shmem"] > most:
+            yield f"{what}: {row['shmem']:.1f} us are more than 1.3 round trips and the node's part, {most:.1f} us"
+        if (call, count) == ("all_reduce", 64 << 20) and "gloo" in row and row["gloo"] / row["shmem"] < 1.5:
+            yield f"{what}: shmem is {row['gloo'] / row['shmem']:.2f} times as fast as gloo, not 1.5"
+
+
 def misses(size, table):
     """What is slower than it is to be, as text."""
     for call, name, count, row in table:
@@ -256,7 +286,8 @@ def show(size, call, name, count, row):
     shmem, symmetric, copy = row["shmem"], row.get("symmetric"), row["copy"]
     print(
         f"{size:5} {call:14} {name:9} {count:9} {text_of(gloo, 10)} {shmem:10.1f} {text_of(gloo and gloo / shmem, 13)} "
-        f"{text_of(symmetric, 13)} {text_of(gloo and symmetric and gloo / symmetric, 13)} {copy:10.1f}",
+        f"{text_of(symmetric, 13)} {text_of(gloo and symmetric and gloo / symmetric, 13)} {copy:10.1f}"
+        + (f" {row['node']:10.1f} {row['trip']:10.1f}" if "trip" in row else ""),
         flush=True,
     )
 
@@ -290,6 +321,7 @@ def main():
     arguments = parser.parse_args()
     print(
         "ranks call           dtype         bytes    gloo_us   shmem_us  times_faster  symmetric_us  times_faster    copy_us"
+        + ("    node_us    trip_us" if arguments.nodes > 1 else "")
     )
     rows = {}
     for size in arguments.sizes:
@@ -298,8 +330,8 @@ def main():
             for row in run(size, arguments):
                 rows[size].append(row)
                 show(size, *row)
-    for size, table in rows.items() if arguments.nodes == 1 else ():
-        missed = list(misses(size, table))
+    for size, table in rows.items():
+        missed = list(misses(size, table) if arguments.nodes == 1 else misses_on_nodes(table))
         print(f"verdict, {size} ranks: {len(table)} calls, {len(missed)} aims missed")
         for one in missed:
             print(f"  {one}")

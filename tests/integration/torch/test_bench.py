@@ -38,7 +38,8 @@ class Bench(unittest.TestCase):
         rows = [line.split() for line in output.getvalue().splitlines() if line.startswith("    2 ")]
         self.assertEqual([row[1] for row in rows], list(torch_backends.CALLS))
         self.assertEqual({(row[7], row[8]) for row in rows}, {("-", "-")})  # no symmetric memory
-        self.assertNotIn("verdict", output.getvalue())
+        self.assertEqual([row[1] for row in rows if len(row) == 12], ["barrier", "all_reduce"])  # with node_us and trip_us
+        self.assertIn("verdict, 2 ranks: 10 calls, ", output.getvalue())
 
     def test_verdict(self):
         def missed(size, call, count, gloo, shmem, symmetric, copy=1.0):
@@ -56,6 +57,17 @@ class Bench(unittest.TestCase):
         self.assertRegex(missed(2, "all_reduce", 64 << 20, 10.0, 1.5, 1.5)[0], "67 % of the copy")
         without_gloo = {"shmem": 1.0, "symmetric": 1.0, "copy": 1.0}
         self.assertEqual(list(torch_backends.misses(2, [("all_reduce", "bfloat16", 4, without_gloo)])), [])
+
+    def test_verdict_between_nodes(self):
+        def missed(call, count, gloo, shmem, **more):
+            row = {"gloo": gloo, "shmem": shmem, **more}
+            return list(torch_backends.misses_on_nodes([(call, "float32", count, row)]))
+
+        self.assertEqual(missed("barrier", 0, 9.0, 15.9, trip=10.0, node=3.0), [])
+        self.assertEqual(len(missed("all_reduce", 4096, 99.0, 16.1, trip=10.0, node=3.0)), 1)
+        self.assertEqual(missed("all_reduce", 65536, 99.0, 16.1, trip=10.0, node=3.0), [])
+        self.assertEqual(missed("all_reduce", 64 << 20, 15.0, 10.0, trip=1.0, node=1.0), [])
+        self.assertRegex(missed("all_reduce", 64 << 20, 14.0, 10.0)[0], "1.40 times as fast as gloo, not 1.5")
 
     def test_step_sync(self):
         output = io.StringIO()
