@@ -78,7 +78,7 @@ class Device {
   [[nodiscard]] const GroupMap& map() const { return profile_.map; }
   [[nodiscard]] bool has(std::uint64_t capability) const { return (facts_.capabilities & capability) != 0; }
   /// Its groups have ROUND_AGE and MEMBER_PORT.
-  [[nodiscard]] bool tells_ports() const { return has_minor(1); }
+  [[nodiscard]] bool tells_ports() const { return GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, facts_.version) >= 1; }
   /// Errors: those of a lost device.
   Result<GroupLimit> group_limit() const;
   [[nodiscard]] bool can_interrupt() const { return interrupts_; }
@@ -108,9 +108,6 @@ class Device {
   Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts,
          std::shared_ptr<IovaSpace> iovas, std::uint64_t page);
 
-  [[nodiscard]] bool has_minor(std::uint64_t version) const {
-    return GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, facts_.version) >= version;
-  }
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();
   /// Leaves and frees all groups of this port, so that the other members learn of it if the kernel takes the device

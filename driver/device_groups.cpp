@@ -42,7 +42,7 @@ Result<void> Device::check(const gba_group_handle& handle) const {
 }
 
 Result<GroupLimit> Device::group_limit() const {
-  if (!has_minor(2)) {
+  if ((facts_.capabilities & GBA_CAPS_GROUP_LIMIT) == 0) {
     return GroupLimit{};
   }
   const auto most = control_.read<std::uint64_t>(GBA_REG_GROUP_LIMIT);

@@ -8,7 +8,8 @@
 namespace fake_device {
 namespace {
 
-constexpr std::uint64_t kFeatures = GBA_CAPS_BAR_FLAGS | GBA_CAPS_WAKEUP | GBA_CAPS_NOTIFY | GBA_CAPS_LINK_EVENTS;
+constexpr std::uint64_t kFeatures =
+    GBA_CAPS_BAR_FLAGS | GBA_CAPS_WAKEUP | GBA_CAPS_NOTIFY | GBA_CAPS_LINK_EVENTS | GBA_CAPS_GROUP_LIMIT;
 
 std::uint64_t version() {
   return GBA_FIELD_PUT(GBA_VERSION_MAJOR_FIELD, GBA_VERSION_MAJOR) |

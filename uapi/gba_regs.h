@@ -62,6 +62,7 @@
 #define GBA_CAPS_NOTIFY (UINT64_C(1) << 34)      /* arrivals may ask for an interrupt */
 #define GBA_CAPS_LINK_EVENTS (UINT64_C(1) << 35) /* link changes raise the error vector */
 #define GBA_CAPS_DEBUG (UINT64_C(1) << 36)       /* a fault-injection region exists */
+#define GBA_CAPS_GROUP_LIMIT (UINT64_C(1) << 37) /* a port may have GROUP_LIMIT groups: uapi rule 37 */
 
 #define GBA_DEV_CONTROL_RESET (UINT64_C(1) << 0)
 

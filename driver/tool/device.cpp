@@ -42,9 +42,8 @@ Result<gba_device_counters> counters_of(gba_device* device) {
 }
 
 Result<GroupLimit> group_limit_of(gba_device* device, const gba_device_info& info) {
-  constexpr std::uint64_t kMinorWithLimit = 2;
   GroupLimit limit;
-  if (GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version) < kMinorWithLimit) {
+  if ((info.features & GBA_CAPS_GROUP_LIMIT) == 0) {
     return limit;
   }
   for (const auto& [offset, value] : {std::pair{std::uint64_t{GBA_REG_GROUP_LIMIT}, &limit.most},

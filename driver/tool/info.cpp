@@ -27,6 +27,7 @@ constexpr Feature kFeatures[] = {
     {GBA_CAPS_NOTIFY, "notify", "an arrival may ask for an interrupt"},
     {GBA_CAPS_LINK_EVENTS, "link_events", "it reports changes of a link"},
     {GBA_CAPS_DEBUG, "debug", "faults can be injected"},
+    {GBA_CAPS_GROUP_LIMIT, "group_limit", "it limits how many groups a port may have"},
 };
 
 std::string version_of(const gba_device_info& info) {

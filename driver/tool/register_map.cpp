@@ -61,7 +61,8 @@ constexpr FieldSpec kCapsFields[] = {{GBA_TOOL_FIELD("GROUPS", GBA_CAPS_GROUPS),
                                      bit("WAKEUP", GBA_CAPS_WAKEUP, "the device is a process and may sleep"),
                                      bit("NOTIFY", GBA_CAPS_NOTIFY, "arrivals may ask for an interrupt"),
                                      bit("LINK_EVENTS", GBA_CAPS_LINK_EVENTS, "link changes raise the error vector"),
-                                     bit("DEBUG", GBA_CAPS_DEBUG, "faults can be injected")};
+                                     bit("DEBUG", GBA_CAPS_DEBUG, "faults can be injected"),
+                                     bit("GROUP_LIMIT", GBA_CAPS_GROUP_LIMIT, "a port may have GROUP_LIMIT groups")};
 constexpr FieldSpec kDevControlFields[] = {bit("RESET", GBA_DEV_CONTROL_RESET, "1 resets the device; reads 0")};
 constexpr FieldSpec kDevStatusFields[] = {
     bit("READY", GBA_DEV_STATUS_READY, "the device works"), bit("LINK_UP", GBA_DEV_STATUS_LINK_UP, "of this port"),

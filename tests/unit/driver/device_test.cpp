@@ -217,7 +217,7 @@ TEST_F(DeviceTest, AllocSaysThatAllGroupsAreTaken) {
 }
 
 TEST_F(DeviceTest, AllocSaysHowManyGroupsThePortMayHave) {
-  state_->control[GBA_REG_VERSION] |= 2;
+  state_->control[GBA_REG_CAPS] |= GBA_CAPS_GROUP_LIMIT;
   state_->control[GBA_REG_GROUP_LIMIT] = 8;
   state_->control[GBA_REG_GROUPS_HELD] = 9;
   open();
@@ -230,8 +230,8 @@ TEST_F(DeviceTest, AllocSaysHowManyGroupsThePortMayHave) {
             "through the privileged port (9 of 8)");
 }
 
-TEST_F(DeviceTest, HasNoLimitOfGroupsBeforeMinorVersion2) {
-  state_->control[GBA_REG_VERSION] |= 1;
+TEST_F(DeviceTest, HasNoLimitOfGroupsIfItsCapabilitiesTellNone) {
+  state_->control[GBA_REG_VERSION] |= 2;
   state_->control[GBA_REG_GROUP_LIMIT] = 8;
   open();
   EXPECT_EQ(device_->group_limit().value().most, 0U);
