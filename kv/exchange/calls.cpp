@@ -142,8 +142,10 @@ int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* opti
   if (!opened) {
     return report(opened.error());
   }
-  auto client = std::make_unique<HolderClient>(**opened);
-  *exchange = new shmemx_exchange_t{.exchange = *std::move(opened), .client = std::move(client), .holder = nullptr};
+  auto handle = std::make_unique<shmemx_exchange_t>();
+  handle->client = std::make_unique<HolderClient>(**opened);
+  handle->exchange = *std::move(opened);
+  *exchange = handle.release();
   return 0;
 }
 SHMEM_EXCHANGE_CATCH

@@ -46,7 +46,7 @@ Result<void> check_descriptors() {
   return {};
 }
 
-Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Readers::Region> regions) {
+Result<void> add_regions(RemoteReaders& readers, std::map<std::uint32_t, Readers::Region>&& regions) {
   for (auto& [number, region] : regions) {
     if (auto added = readers.add_region(number, std::move(region.file), region.range); !added) {
       return added;

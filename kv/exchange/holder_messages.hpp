@@ -100,7 +100,7 @@ struct HolderStatuses {
 };
 struct HolderStatsAnswer {
   HolderHead head;
-  shmemx_exchange_holder_stats_t stats;
+  shmemx_exchange_holder_stats_t stats{};
 };
 
 /// The bytes of a message with `count` of its items.
@@ -112,7 +112,7 @@ constexpr std::size_t bytes_of_statuses(std::size_t count) {
 }
 
 /// Room for any message.
-struct HolderBuffer {
+struct HolderBuffer {  // NOLINT(cppcoreguidelines-pro-type-member-init): a message overwrites it
   alignas(8) std::array<std::byte, sizeof(HolderItems)> bytes;
   std::size_t size = 0;
 

@@ -16,7 +16,7 @@ constexpr std::int32_t kCpu = 1;
 
 /// What an exported capsule points to.
 struct Exported {
-  DLManagedTensor managed;
+  DLManagedTensor managed{};
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   py::object owner;

@@ -31,7 +31,7 @@ class SymmetricHeap {
     std::function<std::uint64_t()> count;  // the number of barriers that this PE has made
     struct Callers {
       TeamMap map;
-      int slot;
+      int slot = 0;
     };
     /// The PEs of this node that make the calls, and the slot of their team. Empty: all, in slot 0.
     std::function<Callers()> callers = {};

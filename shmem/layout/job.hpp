@@ -92,6 +92,7 @@ struct Job {
       return;
     }
     std::vector<RunsOn*> pes;
+    pes.reserve(static_cast<std::size_t>(size));
     for (int pe = 0; pe < size; ++pe) {
       pes.push_back(&metadata(pe).runs_on);
     }

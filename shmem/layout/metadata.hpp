@@ -94,7 +94,7 @@ struct alignas(64) SurvivalWords {
 constexpr int kArrivalBits = 16;
 
 /// One member's part of one team's sync memory. A word has one writer at a time, except `counter`.
-struct TeamSync {
+struct TeamSync {    // NOLINT(clang-analyzer-optin.performance.Padding): words of one use stand together
   SyncWord round;    // the barrier that this member has entered, or with all that it waits for
   SyncWord release;  // the barrier that is over, for this member or for those that wait for it
   SyncWord counter;  // members that have come to this one, 0 between barriers; the last barrier's number above that
@@ -196,7 +196,7 @@ struct alignas(64) Parking {
 /// PeMetadata::admitted of a process that no team has, + the number of the last admission before it came.
 constexpr std::uint64_t kNotAdmitted = std::uint64_t{1} << 63;
 
-struct PeMetadata {
+struct PeMetadata {  // NOLINT(clang-analyzer-optin.performance.Padding): words of one use stand together
   alignas(64) std::atomic<std::int32_t> pid;  // negative: that process runs, but is no PE: peers.hpp, leave.hpp
   std::atomic<std::int32_t> has_port;  // 1: has opened a port of the switch; written between barriers of the bootstrap
   std::atomic<std::int32_t> settled_ports;   // 1 + the number of the node's ports, once the PEs have settled it

@@ -47,8 +47,8 @@ class Messages {
  private:
   struct Message {
     std::optional<std::uint64_t> request;  // none: not begun
-    int pe;
-    bool sent;
+    int pe = 0;
+    bool sent = false;
   };
   template <typename Start>
   void begin(int pe, bool sent, Start start);
