@@ -2,14 +2,13 @@
 // The PEs of a collective call, and how they synchronise.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "shmem/collective/shares.hpp"
 #include "shmem/config/tuning.hpp"
 #include "shmem/layout/sync_view.hpp"
-#include "shmem/memory/cached_copy.hpp"
 #include "shmem/net/network.hpp"
 #include "shmem/team/eager.hpp"
 
@@ -108,24 +107,6 @@ struct Members {
     return choice != nullptr ? (*choice)[static_cast<std::size_t>(collective)] : CollectiveLimits{};
   }
 };
-
-/// The bytes that share `i` of `shares` covers: whole cache lines, so that no two members write the same line.
-struct Share {
-  std::size_t begin, size;
-};
-inline Share share_of(int i, int shares, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  const std::size_t lines = (bytes + kLine - 1) / kLine;
-  const auto edge = [&](int which) {
-    return std::min(bytes, lines * static_cast<std::size_t>(which) / static_cast<std::size_t>(shares) * kLine);
-  };
-  return {edge(i), edge(i + 1) - edge(i)};
-}
-
-/// The memory may be missing if there is nothing to copy, and overlap.
-inline void move_bytes(void* to, const void* from, std::size_t size) {
-  move_cached(to, from, size);
-}
 
 /// All members give, and use(member, given) is called for each gift of members 0 to `last`, in this order. REQUIRES:
 /// eager. `write` is as in EagerChannel::give.

@@ -30,20 +30,15 @@ void fetch(std::byte* to, const std::byte* from, const Strided& block) {
   }
 }
 
-/// Synchronises, calls work(member) for all members, and synchronises again. Each member begins with its own part and
-/// continues to the right, so that not all read the same member's memory at once.
+/// Synchronises, calls work(member) for all members, its own first, and synchronises again.
 template <typename Work>
 Result<void> between_meetings(const Members& members, Work work) {
   auto ok = members.sync();
-  for (int distance = 0; ok && distance < members.size(); ++distance) {
-    ok = work((members.me + distance) % members.size());
+  if (ok) {
+    ok = to_the_right(members.me, members.size(), 0, work);
   }
   return ok ? members.sync() : ok;
 }
-
-}  // namespace
-
-namespace {
 
 Result<void> broadcast_eager(const Members& members, void* dest, const void* source, std::size_t size, int root,
                              bool root_too) {
@@ -119,12 +114,10 @@ Result<void> broadcast_split(const Members& members, std::byte* dest, const void
   if (ok) {
     ok = members.sync();
   }
-  for (int distance = 1; ok && distance < members.size() && !at_root; ++distance) {
-    const int member = (members.me + distance) % members.size();
-    if (member != root) {
-      const Share theirs = share_of(share_number(member), shares, size);
-      ok = members.fetch(dest + theirs.begin, dest, theirs.begin, theirs.size, member);
-    }
+  if (ok && !at_root) {
+    ok = fetch_shares(share_number(members.me), shares, size, [&](int share, const Share& theirs) {
+      return members.fetch(dest + theirs.begin, dest, theirs.begin, theirs.size, (root + 1 + share) % members.size());
+    });
   }
   return ok ? members.sync() : ok;
 }

@@ -23,33 +23,26 @@ int my_place(const Members& members) {
 
 /// Each member of the node has a share in `dest`: this one copies them to `to`, but for its own if that is `dest`, too,
 /// and all synchronise. `to` may be missing.
-Result<void> fetch_shares(const Members& members, std::byte* dest, std::byte* to, std::size_t size) {
-  const int here = members.here->size;
-  const int mine = my_place(members);
-  for (int distance = to == dest ? 1 : 0; to != nullptr && distance < here; ++distance) {
-    const int place = (mine + distance) % here;
-    const Share share = share_of(place, here, size);
-    if (share.size == 0) {
-      continue;
-    }
-    copy_cached(to + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
+Result<void> take_shares(const Members& members, std::byte* dest, std::byte* to, std::size_t size) {
+  if (to != nullptr) {
+    const auto copy = [&](int place, const Share& share) {
+      copy_cached(to + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
+    };
+    fetch_shares(my_place(members), members.here->size, size, copy, to == dest ? 1 : 0);
   }
   return members.spanning->sync_results_here();
 }
 
-/// Combines this member's share from all members of the node, in their order. In place too: no other member reads that
-/// share of this member's source, which may be elsewhere.
+/// Combines a share from all members of the node, in their order. This member's `source` may be elsewhere.
 void combine_here(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                   const Share& share, const std::byte* own) {
   const int mine = my_place(members);
   combine_parts(
-      reduction, share.size, members.here->size,
+      reduction, share, members.here->size,
       [&](int place, std::size_t at, std::size_t) {
-        return (place == mine ? own : members.at(source, member_here(members, place))) + share.begin + at;
+        return (place == mine ? own : members.at(source, member_here(members, place))) + at;
       },
-      [&](std::size_t at, const std::byte* sums, std::size_t part) {
-        copy_cached(dest + share.begin + at, sums, part);
-      });
+      [&](std::size_t at, const std::byte* sums, std::size_t part) { copy_cached(dest + at, sums, part); });
 }
 
 /// The sum of the nodes' blocks, in their order.
@@ -75,7 +68,7 @@ Result<void> broadcast(const Members& members, std::byte* dest, const void* sour
     if (auto ok = team.sync_results_here(rail.broadcast(dest + share.begin, share.size, root_node)); !ok) {
       return ok;
     }
-    return fetch_shares(members, dest, to, size);
+    return take_shares(members, dest, to, size);
   }
   if (auto ok = team.sync_results_here(); !ok) {
     return ok;
@@ -99,7 +92,6 @@ Result<void> reduce(const Members& members, const Reduction& reduction, std::byt
     return ok;
   }
   const std::size_t size = count * reduction.element;
-  // An element has 1 to 16 bytes, a power of two, so that none straddles two shares.
   const Share share = share_here(members, size);
   combine_here(members, reduction, dest, source, share,
                own != nullptr ? own->from : static_cast<const std::byte*>(source));
@@ -107,7 +99,7 @@ Result<void> reduce(const Members& members, const Reduction& reduction, std::byt
   if (auto ok = team.sync_results_here(done); !ok) {
     return ok;
   }
-  return fetch_shares(members, dest, own != nullptr ? own->to : dest, size);
+  return take_shares(members, dest, own != nullptr ? own->to : dest, size);
 }
 
 bool scatters(const Members& members, std::size_t bytes) {
@@ -175,10 +167,10 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, st
     in[i] = {to + i * block, block};
   }
   const std::size_t mine = static_cast<std::size_t>(members.me) * block;
-  for (int place = 0; block != 0 && place < members.here->size; ++place) {
+  to_the_right(my_place(members), block != 0 ? members.here->size : 0, 0, [&](int place) {
     const int member = member_here(members, place);
     copy_cached(to + static_cast<std::size_t>(member) * block, members.at(source, member) + mine, block);
-  }
+  });
   return team.sync_results_here(members.spanning->everybody().alltoall(out, in));
 }
 

@@ -127,7 +127,7 @@ std::vector<std::uint64_t> part_of(const std::vector<std::uint64_t>& sizes, std:
   std::vector<std::uint64_t> parts;
   parts.reserve(sizes.size());
   for (const std::uint64_t size : sizes) {
-    parts.push_back(std::min<std::uint64_t>(size - std::min<std::uint64_t>(size, offset), most));
+    parts.push_back(piece_of(size, offset, most));
   }
   return parts;
 }

@@ -15,21 +15,23 @@ namespace {
 /// Up to this size every member combines everything: two syncs, and no more scratch than this.
 constexpr std::size_t kSmall = 2048;
 
-/// Combines elements `begin` to `end` of members 0 to `last` into `to`, which may be this member's own.
+/// Combines a share of what members 0 to `last` have in `source` into `to`, which may be this member's own.
 Result<void> combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
-                     std::size_t begin, std::size_t end, int last) {
+                     const Share& share, int last) {
   alignas(64) std::array<std::byte, kCombined> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
   Result<void> ok;
   combine_parts(
-      reduction, (end - begin) * reduction.element, last + 1,
+      reduction, share, last + 1,
       [&](int member, std::size_t at, std::size_t part) -> const std::byte* {
-        const auto theirs = members.read(source, begin * reduction.element + at, part, member, room.data());
+        const auto theirs = members.read(source, at, part, member, room.data());
         if (!theirs) {
           ok = theirs.error();
         }
         return theirs ? *theirs : nullptr;
       },
-      [to](std::size_t at, const std::byte* sums, std::size_t part) { copy_cached(to + at, sums, part); });
+      [&](std::size_t at, const std::byte* sums, std::size_t part) {
+        copy_cached(to + (at - share.begin), sums, part);
+      });
   return ok;
 }
 
@@ -203,16 +205,6 @@ Result<void> reduce_pieces(const Members& members, const Reduction& reduction, v
   return ok;
 }
 
-/// The elements that `member` combines for all. An element has 1 to 16 bytes, a power of two, so that none straddles
-/// two lines.
-struct Elements {
-  std::size_t begin, end;
-};
-Elements elements_of(int member, const Members& members, std::size_t count, std::size_t element) {
-  const Share share = share_of(member, members.size(), count * element);
-  return {share.begin / element, (share.begin + share.size) / element};
-}
-
 }  // namespace
 
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
@@ -236,20 +228,18 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   if (auto ok = members.sync(); !ok) {
     return ok;
   }
-  // Each member combines one share of the elements into its own dest. In place too: no other member reads that share of
-  // this member's source.
+  // Each member combines one share into its own dest. In place too: no other member reads that share of this member's
+  // source.
   auto* to = static_cast<std::byte*>(dest);
-  const Elements mine = elements_of(members.me, members, count, reduction.element);
-  auto ok = combine(members, reduction, to + mine.begin * reduction.element, source, mine.begin, mine.end,
-                    members.size() - 1);
+  const Share mine = share_of(members.me, members.size(), bytes);
+  auto ok = combine(members, reduction, to + mine.begin, source, mine, members.size() - 1);
   if (ok) {
     ok = members.sync();
   }
-  for (int distance = 1; ok && distance < members.size(); ++distance) {
-    const int member = (members.me + distance) % members.size();
-    const Elements theirs = elements_of(member, members, count, reduction.element);
-    const std::size_t offset = theirs.begin * reduction.element;
-    ok = members.fetch(to + offset, dest, offset, (theirs.end - theirs.begin) * reduction.element, member);
+  if (ok) {
+    ok = fetch_shares(members.me, members.size(), bytes, [&](int member, const Share& share) {
+      return members.fetch(to + share.begin, dest, share.begin, share.size, member);
+    });
   }
   return ok ? members.sync() : ok;
 }
@@ -257,29 +247,28 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
 namespace {
 
 Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
-                        std::size_t begin, std::size_t end, int last) {
+                        const Share& piece, int last) {
   if (last >= 0) {
-    return combine(members, reduction, to, source, begin, end, last);
+    return combine(members, reduction, to, source, piece, last);
   }
-  std::memset(to, 0, (end - begin) * reduction.element);
+  std::memset(to, 0, piece.size);
   return {};
 }
 
 /// In place: others read this member's source, so the result is written after they have.
-Result<void> scan_in_place(const Members& members, const Reduction& reduction, std::byte* dest, std::size_t count,
+Result<void> scan_in_place(const Members& members, const Reduction& reduction, std::byte* dest, std::size_t bytes,
                            int last) {
-  alignas(64) std::array<std::byte, kCombined> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  const std::size_t most = kCombined / reduction.element;
-  for (std::size_t i = 0; i < count; i += most) {
-    const std::size_t end = std::min(count, i + most);
-    auto ok = scan_piece(members, reduction, piece.data(), dest, i, end, last);
+  alignas(64) std::array<std::byte, kCombined> sums;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  for (std::size_t at = 0; at < bytes; at += kCombined) {
+    const Share piece{at, std::min(kCombined, bytes - at)};
+    auto ok = scan_piece(members, reduction, sums.data(), dest, piece, last);
     if (ok) {
       ok = members.sync();
     }
     if (!ok) {
       return ok;
     }
-    copy_cached(dest + i * reduction.element, piece.data(), (end - i) * reduction.element);
+    copy_cached(dest + at, sums.data(), piece.size);
   }
   return {};
 }
@@ -295,7 +284,8 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
     return on_nodes::scan(members, reduction, dest, source, count, inclusive);
   }
   const int last = inclusive ? members.me : members.me - 1;
-  if (members.is_eager(Collective::kScan, count * reduction.element)) {
+  const std::size_t bytes = count * reduction.element;
+  if (members.is_eager(Collective::kScan, bytes)) {
     return combine_small(members, reduction, dest, source, count, last);
   }
   if (auto ok = members.sync(); !ok) {
@@ -303,9 +293,9 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
   }
   auto* to = static_cast<std::byte*>(dest);
   if (dest == source && count != 0) {
-    return scan_in_place(members, reduction, to, count, last);
+    return scan_in_place(members, reduction, to, bytes, last);
   }
-  auto ok = scan_piece(members, reduction, to, source, 0, count, last);
+  auto ok = scan_piece(members, reduction, to, source, {0, bytes}, last);
   return ok ? members.sync() : ok;
 }
 

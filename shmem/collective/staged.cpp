@@ -10,8 +10,25 @@
 
 namespace shmem {
 
+/// What a member says of its data when a call begins.
+struct StagedCollectives::Offer {
+  std::size_t most;                   // bytes of a block in one piece: whole cache lines, and so whole elements
+  std::size_t longest;                // bytes of the longest block that is made by pieces
+  std::optional<BlockSizes> sizes{};  // of an alltoall
+  std::vector<SymmetricPlace> places{};
+  std::uint64_t flag = 0;  // kInline: its blocks go along; kDirect: its places; 0: its first piece is in its stage
+  std::size_t row = 0;     // bytes of its sizes, which go along; 0: there are none, or they are in its stage
+  std::size_t along = 0;   // bytes that go along behind those
+};
+
 StagedCollectives::StagedCollectives(Job& job, Team& team, const Stages& stages, const SymmetricMemories& memories)
-    : job_(job), team_(team), stages_(stages), memories_(memories), given_(static_cast<std::size_t>(team.size())) {
+    : job_(job),
+      team_(team),
+      stages_(stages),
+      memories_(memories),
+      heads_(static_cast<std::size_t>(team.size())),
+      from_(heads_.size()) {
+  to_.reserve(heads_.size() + 1);
   if (SpanningTeam* const spanning = team.spanning()) {
     nodes_.emplace(job, *spanning, stages);
   }
@@ -21,65 +38,49 @@ std::byte* StagedCollectives::stage(int member, unsigned half) const {
   return job_.memory.heap(team_.map_here().pe(member)) + stages_.offset + (half % 2) * stages_.half;
 }
 
-bool StagedCollectives::gives(const StagedCall& call) const {
-  return (call.kind != StagedCall::kBroadcast && call.kind != StagedCall::kScatter) || call.root == team_.me();
+Share StagedCollectives::my_share(const StagedCall& call, std::size_t size) const {
+  return has_blocks(call.kind) ? Share{0, size} : share_of(team_.me(), team_.size(), size);
 }
 
-bool StagedCollectives::takes_sums(const StagedCall& call) const {
-  return combines(call.kind) && (call.kind != StagedCall::kReduce || call.root == team_.me());
-}
-
-void StagedCollectives::write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const {
-  if (!gives(call) || size == 0) {
-    return;
-  }
-  const int blocks = has_blocks(call.kind) ? team_.size() : 1;
-  for (int i = 0; i < blocks; ++i) {
-    move_bytes(to + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
+/// All that this member gives, without gaps.
+void StagedCollectives::write(std::byte* to, const StagedCall& call) const {
+  for (std::size_t i = 0; gives(call, team_.me()) && i < blocks(call); ++i) {
+    if (const std::size_t size = given_bytes(call, i); size != 0) {
+      move_bytes(to, call.from[i], size);
+      to += size;
+    }
   }
 }
 
-/// Whether this member combines what it gives to itself from where it is. It does not if the result would overwrite it
+/// Whether this member takes what it gives to itself from where it is. It does not if the result would overwrite that
 /// before.
 bool StagedCollectives::keeps_own(const StagedCall& call) const {
-  if (!takes_sums(call)) {
-    return combines(call.kind);
+  if (!takes_sums(call, team_.me())) {
+    return combines(call.kind) || call.kind == StagedCall::kAlltoall;
   }
-  const auto* const from = static_cast<const std::byte*>(own_block(call));
+  const std::byte* const from = own_block(call);
   const auto* const to = static_cast<const std::byte*>(call.to[0]);
   return from == to || from + call.bytes <= to || to + call.bytes <= from;
 }
 
-const void* StagedCollectives::own_block(const StagedCall& call) const {
-  return call.from[has_blocks(call.kind) ? team_.me() : 0];
+/// What it gives to itself.
+const std::byte* StagedCollectives::own_block(const StagedCall& call) const {
+  return static_cast<const std::byte*>(call.from[has_blocks(call.kind) ? team_.me() : 0]);
 }
 
-void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, std::size_t size) {
-  if (!gives(call)) {
-    return;
-  }
-  const int blocks = has_blocks(call.kind) ? team_.size() : 1;
-  statistics_.staged_bytes += size * static_cast<std::size_t>(blocks);
-  if (!keeps_own(call)) {
-    write_piece(next(), call, offset, size);
-    return;
-  }
-  // The others do not read it: each combines its own share of one block, or its own one of several blocks.
-  const Share mine =
-      blocks == 1 ? share_of(team_.me(), team_.size(), size) : Share{static_cast<std::size_t>(team_.me()) * size, size};
-  statistics_.staged_bytes -= mine.size;
-  if (blocks == 1) {
-    const auto* const from = static_cast<const std::byte*>(call.from[0]) + offset;
-    const std::size_t end = mine.begin + mine.size;
-    move_bytes(next(), from, mine.begin);
-    move_bytes(next() + end, from + end, size - end);
-    return;
-  }
-  for (int i = 0; i < blocks; ++i) {
-    if (i != team_.me()) {
-      move_bytes(next() + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset,
-                 size);
+/// A piece of each block, but for what no other member reads: of one block each combines its own share, and of several
+/// it takes its own.
+void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, std::size_t most) {
+  const auto me = static_cast<std::size_t>(team_.me());
+  for (std::size_t i = 0; gives(call, team_.me()) && i < blocks(call); ++i) {
+    const std::size_t size = piece_of(given_bytes(call, i), offset, most);
+    if (size == 0) {
+      continue;
     }
+    const bool is_own = !has_blocks(call.kind) || i == me;
+    const Share own = is_own && keeps_own(call) ? my_share(call, size) : Share{};
+    const auto* const from = static_cast<const std::byte*>(call.from[i]) + offset;
+    statistics_.staged_bytes += move_around(next() + i * most, from, size, own);
   }
 }
 
@@ -90,28 +91,21 @@ Result<void> StagedCollectives::meet(const CallHead& mine, std::size_t size, Wri
     write(to + sizeof(CallHead));
   };
   if (nodes_) {
-    if (auto ok = nodes_->meet(sizeof(CallHead) + size, write_all, given_); !ok) {
+    if (auto ok = nodes_->meet(sizeof(CallHead) + size, write_all, heads_); !ok) {
       return ok;
     }
   } else if (!eager.begin() || !eager.give(sizeof(CallHead) + size, write_all)) {
     return eager.error();
   }
   for (int member = 0; !nodes_ && member < team_.size(); ++member) {
-    given_[static_cast<std::size_t>(member)] = eager.take(member);
-    if (!given_[static_cast<std::size_t>(member)]) {
+    const EagerChannel::Given given = eager.take(member);
+    if (!given) {
       return eager.error();
     }
+    heads_[static_cast<std::size_t>(member)] = reinterpret_cast<const CallHead*>(given.data);
   }
   ++turn_;  // on all members in each call, whether or not they have filled a half
-  return compare_heads(team_.me(), team_.size(), [this](int member) { return given_head(member); });
-}
-
-const CallHead& StagedCollectives::given_head(int member) const {
-  return *reinterpret_cast<const CallHead*>(given_[static_cast<std::size_t>(member)].data);
-}
-
-const std::byte* StagedCollectives::given_data(int member) const {
-  return given_[static_cast<std::size_t>(member)].data + sizeof(CallHead);
+  return compare_heads(team_.me(), heads_);
 }
 
 Result<void> StagedCollectives::next_piece() {
@@ -144,29 +138,18 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
   if (call.kind == StagedCall::kBarrier && team_barriers_) {
     return team_.sync();
   }
-  if (call.kind == StagedCall::kAlltoall) {
-    return alltoall(call);
-  }
   const std::size_t bytes = call.kind == StagedCall::kBarrier ? 0 : call.bytes;
-  const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
-  if (bytes > (nodes_ ? StagedOnNodes::kRoom : kInlineRoom) / blocks) {
-    return run_large(call, blocks);
+  const std::size_t room = (nodes_ ? StagedOnNodes::kRoom : kInlineRoom) / blocks(call);
+  if (call.kind == StagedCall::kAlltoall || bytes > room) {
+    return run_large(call);
   }
-  auto ok =
-      meet(head_of(call, 0), gives(call) ? bytes * blocks : 0, [&](std::byte* to) { write_piece(to, call, 0, bytes); });
-  const auto given = [&](int member, int block) {
-    return given_data(member) + static_cast<std::size_t>(block) * bytes;
-  };
-  if (ok && bytes != 0 && takes_sums(call)) {
-    combine_parts(
-        reduction_.reduction, bytes, team_.size(),
-        [&](int member, std::size_t at, std::size_t) { return given(member, blocks == 1 ? 0 : team_.me()) + at; },
-        [&](std::size_t at, std::byte* sums, std::size_t part) {
-          reduction_.complete(sums, part, team_.size());
-          std::memcpy(static_cast<std::byte*>(call.to[0]) + at, sums, part);
-        });
-  } else if (ok && bytes != 0) {
-    take(call, 0, bytes, given);
+  auto ok = meet(head_of(call, 0), gives(call, team_.me()) ? bytes * blocks(call) : 0,
+                 [&](std::byte* to) { write(to, call); });
+  if (ok && bytes != 0) {
+    const std::size_t block = has_blocks(call.kind) ? static_cast<std::size_t>(team_.me()) * bytes : 0;
+    set_from([&](int member) { return data(member) + block; });
+    put_sums_to(call, 0);
+    take_or_combine(call, 0, bytes, {0, bytes});
   }
   if (ok || !has_failed()) {
     part();
@@ -174,127 +157,202 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
   return ok;
 }
 
-/// After the exchange: all members whose buffers are needed have shown where they are.
-bool StagedCollectives::all_show(const StagedCall& call) const {
-  const bool of_root = call.kind == StagedCall::kBroadcast || call.kind == StagedCall::kScatter;
-  for (int member = 0; member < team_.size(); ++member) {
-    if ((!of_root || member == call.root) && !has_given(member, kDirect) && !has_given(member, kInline)) {
-      return false;
-    }
+/// Data that does not go along with the heads, or only some members' data. In the members' symmetric memory if all
+/// show where it is, or by way of the stages.
+Result<void> StagedCollectives::run_large(const StagedCall& call) {
+  if (nodes_) {
+    auto ok = meet(head_of(call, 0), 0, [](std::byte*) {});
+    return ok ? nodes_->make(call, reduction_) : ok;
   }
-  return true;
+  Offer mine = offer_of(call);
+  if (auto ok = offer(call, mine); !ok) {
+    if (!has_failed()) {
+      part();
+    }
+    return ok;
+  }
+  bool any_shows = false;
+  bool all_show = true;  // whose buffers are needed
+  for (int member = 0; member < team_.size(); ++member) {
+    const bool shows = has_given(member, kDirect);
+    const bool went_along = has_given(member, kInline);
+    const bool is_taken = went_along || (mine.sizes && member == team_.me());
+    from_[static_cast<std::size_t>(member)] = is_taken ? nullptr : staged(member);
+    any_shows = any_shows || shows;
+    all_show = all_show && (shows || went_along || !gives(call, member));
+  }
+  if (any_shows && all_show) {
+    return run_directly(call, mine.row);
+  }
+  part();
+  return run_staged(call, mine, any_shows);
 }
 
-/// After the exchange. The members have shown their places behind `skipped` bytes of their data.
-Result<void> StagedCollectives::run_directly(const StagedCall& call, std::size_t skipped) {
-  const DirectBuffers buffers = direct_buffers(call, memories_, team_.me(), team_.size(), [&](int member) {
-    return has_given(member, kDirect) ? reinterpret_cast<const SymmetricPlace*>(given_data(member) + skipped) : nullptr;
+/// In an alltoall the sizes go along if there is room, and the blocks if they are few.
+StagedCollectives::Offer StagedCollectives::offer_of(const StagedCall& call) const {
+  Offer mine{.most = stages_.half / blocks(call) / 64 * 64, .longest = call.bytes};
+  std::size_t room = kInlineRoom;
+  if (call.kind == StagedCall::kAlltoall) {
+    mine.sizes.emplace(call, team_.size());
+    mine.row = mine.sizes->row_bytes() <= room ? mine.sizes->row_bytes() : 0;
+    room = mine.row != 0 ? room - mine.row : 0;
+    if (mine.sizes->all_given() <= room) {
+      mine.flag = kInline;
+      mine.along = mine.sizes->all_given();
+      return mine;
+    }
+  }
+  mine.places = places_to_show(call, memories_, team_.me(), team_.size());
+  if (const std::size_t bytes = mine.places.size() * sizeof(SymmetricPlace); bytes != 0 && bytes <= room) {
+    mine.flag = kDirect;
+    mine.along = bytes;
+  }
+  return mine;
+}
+
+/// The exchange. The first pieces are in the stages by then.
+Result<void> StagedCollectives::offer(const StagedCall& call, Offer& mine) {
+  if (mine.sizes && mine.row == 0) {
+    std::memcpy(next(), mine.sizes->my_row(), mine.sizes->row_bytes());
+  } else if (mine.flag == 0) {
+    stage_piece(call, 0, mine.most);
+  }
+  auto ok = meet(head_of(call, mine.flag), mine.row + mine.along, [&](std::byte* to) {
+    if (mine.row != 0) {
+      std::memcpy(to, mine.sizes->my_row(), mine.row);
+    }
+    if (mine.flag == kInline) {
+      write(to + mine.row, call);
+    } else if (mine.flag == kDirect) {
+      std::memcpy(to + mine.row, mine.places.data(), mine.along);
+    }
   });
+  return ok && mine.sizes ? take_along(call, mine) : ok;
+}
+
+/// In an alltoall: an Error on all members unless each expects what the others give. Takes what has come along, and
+/// this member's own block.
+Result<void> StagedCollectives::take_along(const StagedCall& call, Offer& mine) {
+  const int me = team_.me();
+  BlockSizes& sizes = *mine.sizes;
+  for (int member = 0; member < team_.size(); ++member) {
+    std::memcpy(sizes.row(member), mine.row != 0 ? data(member) : staged(member), sizes.row_bytes());
+  }
+  if (auto ok = sizes.compare(me); !ok) {
+    return ok;
+  }
+  mine.longest = sizes.longest([&](int from, int to) { return from != to && !has_given(from, kInline); });
+  set_from([&](int member) {
+    return has_given(member, kInline) ? data(member) + mine.row + sizes.begin(member, me)
+           : member == me             ? own_block(call)
+                                      : nullptr;
+  });
+  take_or_combine(call, 0, SIZE_MAX, {});
+  return {};
+}
+
+/// After the exchange, in which all members whose buffers are needed have shown them, behind `row` bytes.
+Result<void> StagedCollectives::run_directly(const StagedCall& call, std::size_t row) {
+  to_.clear();
+  if (!shares_sums(call.kind)) {
+    put_sums_to(call, 0);
+  }
+  const int block = has_blocks(call.kind) ? team_.me() : 0;
+  for (int member = 0; member < team_.size(); ++member) {
+    auto& from = from_[static_cast<std::size_t>(member)];
+    if (from == nullptr || !has_given(member, kDirect)) {
+      from = nullptr;
+      continue;
+    }
+    const auto* const places = reinterpret_cast<const SymmetricPlace*>(data(member) + row);
+    from = memories_.address(places[block], member);
+    if (shares_sums(call.kind) && takes_sums(call, member)) {
+      to_.push_back(memories_.address(places[1], member));
+    }
+  }
   part();
-  move_directly(call, buffers, reduction_, team_.me());
+  take_or_combine(call, 0, SIZE_MAX, my_share(call, call.bytes));
   ++statistics_.direct_calls;
   return team_.sync();  // afterwards each may change its own buffers
 }
 
-/// By way of the stages, or on one node, if all members show where their buffers are, from there.
-Result<void> StagedCollectives::run_large(const StagedCall& call, std::size_t blocks) {
-  const std::size_t most = stages_.half / blocks / 64 * 64;  // whole cache lines, and so whole elements
-  std::vector<SymmetricPlace> places;
-  if (!nodes_) {
-    places = places_to_show(call, memories_, team_.me(), team_.size());
-  }
-  const std::size_t places_bytes = places.size() * sizeof(SymmetricPlace);
-  const bool shows = !places.empty() && places_bytes <= kInlineRoom;
-  if (!nodes_ && !shows) {
-    stage_piece(call, 0, std::min(call.bytes, most));
-  }
-  auto ok = meet(head_of(call, shows ? std::uint64_t{kDirect} : 0), shows ? places_bytes : 0, [&](std::byte* to) {
-    if (shows) {
-      std::memcpy(to, places.data(), places_bytes);
-    }
-  });
-  if (ok && nodes_) {
-    return nodes_->make(call, reduction_);
-  }
-  if (ok && all_show(call)) {
-    return run_directly(call, 0);
-  }
-  bool any_shows = false;  // those have not staged their first piece
-  for (int member = 0; ok && member < team_.size(); ++member) {
-    any_shows = any_shows || has_given(member, kDirect);
-  }
-  if (ok || !has_failed()) {
-    part();
-  }
-  return ok ? make_staged(call, most, !any_shows) : ok;
-}
-
-/// Piece by piece. `is_staged`: all members have staged their first one before the exchange.
-Result<void> StagedCollectives::make_staged(const StagedCall& call, std::size_t most, bool is_staged) {
+/// Piece by piece. `again`: not all members have staged their first one before the exchange.
+Result<void> StagedCollectives::run_staged(const StagedCall& call, const Offer& mine, bool again) {
   Result<void> ok;
-  for (std::size_t offset = 0; ok && offset < call.bytes; offset += most) {
-    const std::size_t size = std::min(most, call.bytes - offset);
-    if (offset != 0 || !is_staged) {
-      stage_piece(call, offset, size);
+  for (std::size_t offset = 0; ok && offset < mine.longest; offset += mine.most) {
+    if (offset != 0 || again || (mine.sizes && mine.row == 0)) {
+      if (mine.flag != kInline) {
+        stage_piece(call, offset, mine.most);
+      }
       ok = next_piece();
     }
-    if (ok && combines(call.kind)) {
-      ok = combine_staged(call, offset, size);
-    } else if (ok) {
-      take(call, offset, size,
-           [&](int member, int block) { return staged(member) + static_cast<std::size_t>(block) * size; });
+    if (ok) {
+      ok = make_staged(call, offset, mine.most);
     }
   }
   return ok;
 }
 
-/// Each member combines its own block, or a share of the only one, which it shows in its own stage; then it reads the
-/// others' shares.
-Result<void> StagedCollectives::combine_staged(const StagedCall& call, std::size_t offset, std::size_t size) {
+/// A piece of which all have staged theirs. Shares of sums go to the stages, too, where the other members fetch them.
+Result<void> StagedCollectives::make_staged(const StagedCall& call, std::size_t offset, std::size_t most) {
   const int me = team_.me();
-  const bool shares = !has_blocks(call.kind);
-  const Share mine = shares ? share_of(me, team_.size(), size) : Share{0, size};
-  const std::size_t place = shares ? mine.begin : static_cast<std::size_t>(me) * size;  // in the stages
-  const std::byte* const own =
-      keeps_own(call) ? static_cast<const std::byte*>(own_block(call)) + offset + mine.begin : staged(me) + place;
-  std::byte* const shown = stage(me, turn_) + place;
-  const bool takes = takes_sums(call);
-  std::byte* const to = takes ? static_cast<std::byte*>(call.to[0]) + offset : nullptr;
-  combine_parts(
-      reduction_.reduction, mine.size, team_.size(),
-      [&](int member, std::size_t at, std::size_t) { return (member == me ? own : staged(member) + place) + at; },
-      [&](std::size_t at, std::byte* sums, std::size_t part) {
-        reduction_.complete(sums, part, team_.size());
-        if (call.kind == StagedCall::kAllreduce || !takes) {
-          move_bytes(shown + at, sums, part);
-        }
-        if (takes) {
-          move_bytes(to + mine.begin + at, sums, part);
-        }
-      });
+  const std::size_t block = has_blocks(call.kind) ? static_cast<std::size_t>(me) * most : 0;
+  set_from([&](int member) {
+    return from_[static_cast<std::size_t>(member)] != nullptr ? staged(member) + block : nullptr;
+  });
+  if (combines(call.kind) && keeps_own(call)) {
+    from_[static_cast<std::size_t>(me)] = own_block(call) + offset;
+  }
+  const std::size_t size = piece_of(call.bytes, offset, most);
+  const bool shares = shares_sums(call.kind);
+  put_sums_to(call, offset);
+  if (shares && (call.kind == StagedCall::kAllreduce || to_.empty())) {
+    to_.push_back(stage(me, turn_));
+  }
+  take_or_combine(call, offset, most, my_share(call, size));
   auto ok = shares ? team_.sync() : Result<void>();
-  for (int distance = 1; ok && shares && takes && distance < team_.size(); ++distance) {
-    const int member = (me + distance) % team_.size();
-    const Share theirs = share_of(member, team_.size(), size);
-    move_bytes(to + theirs.begin, staged(member) + theirs.begin, theirs.size);
+  if (ok && shares && takes_sums(call, team_.me())) {
+    fetch_shares(me, team_.size(), size, [&](int member, const Share& share) {
+      move_bytes(to_.front() + share.begin, staged(member) + share.begin, share.size);
+    });
   }
   return ok;
 }
 
-/// What this member takes as it is: block_of(member, block) is a block of what a member gives.
-template <typename Block>
-void StagedCollectives::take(const StagedCall& call, std::size_t offset, std::size_t size, Block block_of) const {
+void StagedCollectives::put_sums_to(const StagedCall& call, std::size_t offset) {
+  to_.clear();
+  if (takes_sums(call, team_.me())) {
+    to_.push_back(static_cast<std::byte*>(call.to[0]) + offset);
+  }
+}
+
+/// This member's part of a piece, from where from_ says: it takes blocks, or combines a share, for all of to_.
+void StagedCollectives::take_or_combine(const StagedCall& call, std::size_t offset, std::size_t most,
+                                        const Share& share) {
   const int me = team_.me();
-  const auto to = [&](int i) { return static_cast<std::byte*>(call.to[i]) + offset; };
-  if (call.kind == StagedCall::kScatter) {
-    move_bytes(to(0), block_of(call.root, me), size);
-  } else if (call.kind == StagedCall::kBroadcast && me != call.root) {
-    move_bytes(to(0), block_of(call.root, 0), size);
-  } else if (call.kind == StagedCall::kAllgather || (call.kind == StagedCall::kGather && me == call.root)) {
-    for (int distance = 0; distance < team_.size(); ++distance) {
-      const int member = (me + distance) % team_.size();
-      move_bytes(to(member), block_of(member, 0), size);
+  const int members = team_.size();
+  const auto from = [this](int member) { return from_[static_cast<std::size_t>(member)]; };
+  const auto take = [&](int member, int buffer) {
+    const std::size_t size = piece_of(taken_bytes(call, static_cast<std::size_t>(member)), offset, most);
+    if (from(member) != nullptr && size != 0) {
+      move_bytes(static_cast<std::byte*>(call.to[buffer]) + offset, from(member), size);
     }
+  };
+  if (combines(call.kind) && !to_.empty()) {
+    combine_parts(
+        reduction_.reduction, share, members,
+        [&](int member, std::size_t at, std::size_t) { return from(member) + at; },
+        [&](std::size_t at, std::byte* sums, std::size_t part) {
+          reduction_.complete(sums, part, members);
+          for (std::byte* const to : to_) {
+            copy_cached(to + at, sums, part);
+          }
+        });
+  } else if (call.kind == StagedCall::kScatter || (call.kind == StagedCall::kBroadcast && me != call.root)) {
+    take(call.root, 0);
+  } else if (call.kind == StagedCall::kAllgather || call.kind == StagedCall::kAlltoall ||
+             (call.kind == StagedCall::kGather && me == call.root)) {
+    to_the_right(me, members, 0, [&](int member) { take(member, member); });
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on memory that only its own process can reach: each member copies what it gives to a stage that all
-// members can read, piece by piece. Buffers in the group's symmetric memory are used where they are (direct.hpp). The
-// stages of members on several nodes: staged_nodes.hpp.
+// members can read, piece by piece. Small data goes along when they meet, and buffers in the group's symmetric memory
+// are used where they are (direct.hpp). Wherever the data is, a member does the same with it, by shares.hpp. The stages
+// of members on several nodes: staged_nodes.hpp.
 #pragma once
 
 #include <optional>
@@ -53,24 +54,35 @@ class StagedCollectives {
   /// In a CallHead, after its own flag.
   enum Flags : std::uint64_t { kInline = 2, kDirect = 4 };
   static constexpr std::size_t kInlineRoom = kEagerLimit - sizeof(CallHead);
-  struct AlltoallPlan;
+  struct Offer;
 
   [[nodiscard]] std::byte* stage(int member, unsigned half) const;
   [[nodiscard]] std::byte* next() const { return stage(team_.me(), turn_ + 1); }
-  [[nodiscard]] bool has_given(int member, Flags flag) const { return (given_head(member).flags & flag) != 0; }
-  [[nodiscard]] const std::byte* staged(int member) const { return stage(member, turn_); }
-  [[nodiscard]] bool gives(const StagedCall& call) const;
-  [[nodiscard]] bool takes_sums(const StagedCall& call) const;
-  [[nodiscard]] bool keeps_own(const StagedCall& call) const;
-  [[nodiscard]] const void* own_block(const StagedCall& call) const;
-  void write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const;
-  void stage_piece(const StagedCall& call, std::size_t offset, std::size_t size);
-  [[nodiscard]] bool all_show(const StagedCall& call) const;
-  Result<void> prepare(const StagedCall& call);
-  Result<void> run_directly(const StagedCall& call, std::size_t skipped);
-  Result<void> run_large(const StagedCall& call, std::size_t blocks);
-  Result<void> make_staged(const StagedCall& call, std::size_t most, bool is_staged);
+  [[nodiscard]] std::byte* staged(int member) const { return stage(member, turn_); }
+  [[nodiscard]] const CallHead* head(int member) const { return heads_[static_cast<std::size_t>(member)]; }
+  [[nodiscard]] bool has_given(int member, Flags flag) const { return (head(member)->flags & flag) != 0; }
+  /// What a member has given behind its head.
+  [[nodiscard]] const std::byte* data(int member) const { return reinterpret_cast<const std::byte*>(head(member) + 1); }
 
+  // What this member has in a call.
+  [[nodiscard]] std::size_t blocks(const StagedCall& call) const { return has_blocks(call.kind) ? heads_.size() : 1; }
+  [[nodiscard]] const std::byte* own_block(const StagedCall& call) const;
+  [[nodiscard]] Share my_share(const StagedCall& call, std::size_t size) const;
+  [[nodiscard]] bool keeps_own(const StagedCall& call) const;
+  void write(std::byte* to, const StagedCall& call) const;
+  void stage_piece(const StagedCall& call, std::size_t offset, std::size_t most);
+
+  // Where it finds what each member gives it, and puts sums; and what it does there.
+  template <typename Where>
+  void set_from(Where where) {
+    for (int member = 0; member < team_.size(); ++member) {
+      from_[static_cast<std::size_t>(member)] = where(member);
+    }
+  }
+  void put_sums_to(const StagedCall& call, std::size_t offset);
+  void take_or_combine(const StagedCall& call, std::size_t offset, std::size_t most, const Share& share);
+
+  // When the members meet.
   Result<void> meet(const CallHead& mine, std::size_t size, Writer write);
   void part() {
     if (!nodes_) {
@@ -78,16 +90,14 @@ class StagedCollectives {
     }
   }
   Result<void> next_piece();
-  [[nodiscard]] const CallHead& given_head(int member) const;
-  [[nodiscard]] const std::byte* given_data(int member) const;
-
-  template <typename Block>
-  void take(const StagedCall& call, std::size_t offset, std::size_t size, Block block_of) const;
-  Result<void> combine_staged(const StagedCall& call, std::size_t offset, std::size_t size);
-  Result<void> alltoall(const StagedCall& call);
-  Result<void> agree_on_blocks(AlltoallPlan& plan);
-  void stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most);
-  void read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const;
+  Result<void> prepare(const StagedCall& call);
+  Result<void> run_large(const StagedCall& call);
+  [[nodiscard]] Offer offer_of(const StagedCall& call) const;
+  Result<void> offer(const StagedCall& call, Offer& mine);
+  Result<void> take_along(const StagedCall& call, Offer& mine);
+  Result<void> run_directly(const StagedCall& call, std::size_t row);
+  Result<void> run_staged(const StagedCall& call, const Offer& mine, bool again);
+  Result<void> make_staged(const StagedCall& call, std::size_t offset, std::size_t most);
 
   const Job& job_;
   Team& team_;
@@ -95,9 +105,11 @@ class StagedCollectives {
   const SymmetricMemories& memories_;
   std::optional<StagedOnNodes> nodes_;  // for a team on several
   StagedStatistics statistics_;
-  unsigned turn_ = 0;  // the half that was filled last is turn_ % 2
-  std::vector<EagerChannel::Given> given_;
-  TypedReduction reduction_{};  // of the running call
+  unsigned turn_ = 0;                   // the half that was filled last is turn_ % 2
+  std::vector<const CallHead*> heads_;  // of each member, at the last meeting
+  std::vector<const std::byte*> from_;  // what each member gives to this one; nullptr: nothing, or nothing more
+  std::vector<std::byte*> to_;          // where sums go
+  TypedReduction reduction_{};          // of the running call
   bool team_barriers_ = false;
 };
 

@@ -93,16 +93,16 @@ std::string problem_of(const StagedCall& call, int members) {
   return "";
 }
 
-Result<void> compare_heads(int me, int members, const std::function<CallHead(int member)>& head) {
-  const CallHead first = head(0);
-  for (int member = 1; member < members; ++member) {
-    if (const bool it_leaves = leaves(head(member)); it_leaves != leaves(first)) {
+Result<void> compare_heads(int me, std::span<const CallHead* const> heads) {
+  const CallHead& first = *heads[0];
+  for (std::size_t member = 1; member < heads.size(); ++member) {
+    if (const bool it_leaves = leaves(*heads[member]); it_leaves != leaves(first)) {
       return fail(std::errc::connection_reset,
                   fmt::format("shmem: PE {}: PE {} has left the group", me, it_leaves ? member : 0));
     }
   }
-  for (int member = 0; member < members; ++member) {
-    const CallHead theirs = head(member);
+  for (std::size_t member = 0; member < heads.size(); ++member) {
+    const CallHead& theirs = *heads[member];
     if ((theirs.flags & CallHead::kRefused) != 0) {
       return fail(std::errc::invalid_argument,
                   fmt::format("shmem: PE {}: PE {} cannot make this call; its message says why", me, member));

@@ -2,7 +2,9 @@
 // A collective call of a group, and what its members compare before they make it.
 #pragma once
 
-#include <functional>
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,7 +48,27 @@ inline bool has_root(std::int32_t kind) {
 }
 /// A member's contribution is a block for each member.
 inline bool has_blocks(std::int32_t kind) {
-  return kind == StagedCall::kScatter || kind == StagedCall::kReduceScatter;
+  return kind == StagedCall::kScatter || kind == StagedCall::kReduceScatter || kind == StagedCall::kAlltoall;
+}
+/// Each member combines its share of the contributions for all that take sums.
+inline bool shares_sums(std::int32_t kind) {
+  return combines(kind) && !has_blocks(kind);
+}
+/// Whether that member has a contribution.
+inline bool gives(const StagedCall& call, int member) {
+  const bool of_root = call.kind == StagedCall::kBroadcast || call.kind == StagedCall::kScatter;
+  return call.kind != StagedCall::kBarrier && (!of_root || call.root == member);
+}
+/// Whether that member takes sums of what all give.
+inline bool takes_sums(const StagedCall& call, int member) {
+  return combines(call.kind) && (call.kind != StagedCall::kReduce || call.root == member);
+}
+/// The bytes of a block that a member gives, and of what it takes from another one.
+inline std::size_t given_bytes(const StagedCall& call, std::size_t block) {
+  return call.kind == StagedCall::kAlltoall ? call.from_bytes[block] : call.bytes;
+}
+inline std::size_t taken_bytes(const StagedCall& call, std::size_t member) {
+  return call.kind == StagedCall::kAlltoall ? call.to_bytes[member] : call.bytes;
 }
 
 /// What members tell each other at first. `flags` are of one member: these, and others that its algorithm defines.
@@ -67,7 +89,7 @@ std::string problem_of(const StagedCall& call, int members);
 
 /// An Error, which names a member, unless all heads are of the same call. Every member comes to the same outcome.
 /// connection_reset: a member leaves the group. invalid_argument: all others.
-Result<void> compare_heads(int me, int members, const std::function<CallHead(int member)>& head);
+Result<void> compare_heads(int me, std::span<const CallHead* const> heads);
 
 /// The bytes from each member to each of an alltoall, as both sides say: a row of each member, which they exchange.
 class BlockSizes {
@@ -75,6 +97,10 @@ class BlockSizes {
   BlockSizes(const StagedCall& call, int members);
   [[nodiscard]] std::size_t row_bytes() const { return 2 * members_ * sizeof(std::uint64_t); }
   [[nodiscard]] const std::uint64_t* my_row() const { return mine_.data(); }
+  /// All that this member gives.
+  [[nodiscard]] std::uint64_t all_given() const {
+    return std::accumulate(mine_.begin(), mine_.begin() + static_cast<std::ptrdiff_t>(members_), std::uint64_t{0});
+  }
   [[nodiscard]] std::uint64_t* row(int member) { return &rows_[static_cast<std::size_t>(member) * 2 * members_]; }
 
   // Once all rows are set.
@@ -83,6 +109,22 @@ class BlockSizes {
   }
   [[nodiscard]] std::uint64_t expected(int by, int from) const {
     return rows_[(static_cast<std::size_t>(by) * 2 + 1) * members_ + static_cast<std::size_t>(from)];
+  }
+  /// Where a block begins if they follow each other.
+  [[nodiscard]] std::uint64_t begin(int from, int to) const {
+    const std::uint64_t* const row = &rows_[static_cast<std::size_t>(from) * 2 * members_];
+    return std::accumulate(row, row + to, std::uint64_t{0});
+  }
+  /// The longest of the blocks for which counts(from, to) is true.
+  template <typename Counts>
+  [[nodiscard]] std::uint64_t longest(Counts counts) const {
+    std::uint64_t most = 0;
+    for (int from = 0; from < static_cast<int>(members_); ++from) {
+      for (int to = 0; to < static_cast<int>(members_); ++to) {
+        most = counts(from, to) ? std::max(most, given(from, to)) : most;
+      }
+    }
+    return most;
   }
   /// An Error unless each member expects what the others give. The same on all.
   [[nodiscard]] Result<void> compare(int me) const;

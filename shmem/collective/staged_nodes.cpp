@@ -98,7 +98,7 @@ Result<void> StagedOnNodes::exchange_openings(Opening* all) {
   return team_.leaders().alltoall(given, taken);
 }
 
-Result<void> StagedOnNodes::meet(std::size_t size, Writer write, std::span<EagerChannel::Given> given) {
+Result<void> StagedOnNodes::meet(std::size_t size, Writer write, std::span<const CallHead*> heads) {
   EagerChannel& eager = team_.eager();
   ++meetings_;
   Opening* const all = board();
@@ -123,8 +123,8 @@ Result<void> StagedOnNodes::meet(std::size_t size, Writer write, std::span<Eager
   }
   const Longer longer(job_, 2 * kLater);
   const auto released = checked(team_.release_here(done));
-  for (std::size_t member = 0; member < given.size(); ++member) {
-    given[member] = {all[places_[member]].bytes.data(), sizeof(Opening)};
+  for (std::size_t member = 0; member < heads.size(); ++member) {
+    heads[member] = reinterpret_cast<const CallHead*>(all[places_[member]].bytes.data());
   }
   return released ? Result<void>() : released.error();
 }
@@ -138,6 +138,9 @@ Members StagedOnNodes::members() const {
 }
 
 Result<void> StagedOnNodes::make(const StagedCall& call, const TypedReduction& reduction) {
+  if (call.kind == StagedCall::kAlltoall) {
+    return alltoall(call);
+  }
   const bool alone = team_.nodes() == team_.size() && call.kind != StagedCall::kReduceScatter;
   if (alone || call.kind == StagedCall::kGather || call.kind == StagedCall::kScatter) {
     return checked(alone ? make_alone(call, reduction) : move(call));
@@ -189,11 +192,7 @@ Result<void> StagedOnNodes::reduce_piece(const StagedCall& call, const TypedRedu
   const std::size_t count = size / typed.reduction.element;
   Result<void> ok;
   if (multi_leader::pays(all, size)) {
-    const Share own = multi_leader::share_here(all, size);
-    const std::size_t end = own.begin + own.size;
-    move_bytes(stage_, from, own.begin);
-    move_bytes(stage_ + end, from + end, size - end);
-    staged_bytes_ += size - own.size;
+    staged_bytes_ += move_around(stage_, from, size, multi_leader::share_here(all, size));
     const multi_leader::OwnBuffers buffers{from, to};
     ok = multi_leader::reduce(all, typed.reduction, stage_, stage_, count, &buffers);
   } else {
@@ -281,7 +280,7 @@ Result<void> StagedOnNodes::move_here(Given& given, Taken& taken, std::size_t lo
   const std::size_t most = room_ / here.size() / 64 * 64;
   const auto mine = static_cast<std::size_t>(std::find(here.begin(), here.end(), team_.me()) - here.begin());
   const auto piece = [most](auto span, std::size_t offset) {
-    return span.subspan(std::min(offset, span.size()), std::min(most, span.size() - std::min(offset, span.size())));
+    return span.subspan(std::min(offset, span.size()), piece_of(span.size(), offset, most));
   };
   const auto at_place = [&](auto& spans, std::size_t place) -> auto& {
     return spans[static_cast<std::size_t>(here[place])];
@@ -297,12 +296,14 @@ Result<void> StagedOnNodes::move_here(Given& given, Taken& taken, std::size_t lo
       }
     }
     ok = team_.sync_results_here();
-    for (std::size_t distance = 1; ok && distance < here.size(); ++distance) {
-      const std::size_t place = (mine + distance) % here.size();
-      const auto part = piece(at_place(taken, place), offset);
-      move_bytes(part.data(), all.at(stage_, here[place]) + mine * most, part.size());
+    if (ok) {
+      to_the_right(static_cast<int>(mine), static_cast<int>(here.size()), 1, [&](int at) {
+        const auto place = static_cast<std::size_t>(at);
+        const auto part = piece(at_place(taken, place), offset);
+        move_bytes(part.data(), all.at(stage_, here[place]) + mine * most, part.size());
+      });
+      ok = team_.sync_results_here();
     }
-    ok = ok ? team_.sync_results_here() : std::move(ok);
   }
   for (std::size_t place = 0; place < here.size(); ++place) {
     at_place(given, place) = {};
@@ -377,12 +378,8 @@ Result<void> StagedOnNodes::alltoall(const StagedCall& call) {
       at += from.size();
     }
   }
-  std::size_t longest = 0;
-  for (const int from : team_.by_node()[static_cast<std::size_t>(team_.my_node())]) {
-    for (const int to : team_.by_node()[static_cast<std::size_t>(team_.my_node())]) {
-      longest = std::max(longest, std::size_t{sizes.given(from, to)});
-    }
-  }
+  const auto is_here = [&](int member) { return team_.node_of(member) == team_.my_node(); };
+  const auto longest = sizes.longest([&](int from, int to) { return is_here(from) && is_here(to); });
   return checked(send_all(given, taken, longest));
 }
 

@@ -47,12 +47,11 @@ class StagedOnNodes {
   /// Limits each wait for other nodes; 0: no limit.
   void set_limit(std::chrono::nanoseconds limit);
   /// Collective: the members of a node tell their leader, the leaders each other, and each its node. `write(to)` stores
-  /// `size` bytes, a head and up to kRoom of data; `given`, by member, is valid until the next but one meeting.
-  Result<void> meet(std::size_t size, Writer write, std::span<EagerChannel::Given> given);
+  /// `size` bytes, a head and up to kRoom of data; `heads`, with the data behind
+  /// them, are valid until the next but one meeting.
+  Result<void> meet(std::size_t size, Writer write, std::span<const CallHead*> heads);
   /// After a meeting at which all members have said the same, and have not given the data.
   Result<void> make(const StagedCall& call, const TypedReduction& reduction);
-  /// The same for kAlltoall.
-  Result<void> alltoall(const StagedCall& call);
   [[nodiscard]] bool has_failed() const { return failed_; }
   [[nodiscard]] std::size_t staged_bytes() const { return staged_bytes_; }
 
@@ -74,6 +73,7 @@ class StagedOnNodes {
   Result<void> make_piece(const StagedCall& call, const TypedReduction& reduction, std::size_t offset,
                           std::size_t size);
   Result<void> move(const StagedCall& call);
+  Result<void> alltoall(const StagedCall& call);
   Result<void> send_all(Given& given, Taken& taken, std::size_t longest);
   Result<void> move_here(Given& given, Taken& taken, std::size_t longest);
 
