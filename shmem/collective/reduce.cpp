@@ -12,53 +12,56 @@
 namespace shmem {
 namespace {
 
-/// Up to this size every member combines everything: two syncs, and no more scratch than this.
+/// Up to this size every member combines everything: two syncs.
 constexpr std::size_t kSmall = 2048;
+static_assert(kSmall <= kCombined);
 
-/// Combines a share of what members 0 to `last` have in `source` into `to`, which may be this member's own.
-Result<void> combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
-                     const Share& share, int last) {
+/// Combines a share of what members 0 to `last` have in `source`. write(at, sums, part) is called as by
+/// combine_parts(), and returns a Result.
+template <typename Write>
+Result<void> combine(const Members& members, const Reduction& reduction, const void* source, const Share& share,
+                     int last, Write write) {
   alignas(64) std::array<std::byte, kCombined> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
   Result<void> ok;
   combine_parts(
       reduction, share, last + 1,
       [&](int member, std::size_t at, std::size_t part) -> const std::byte* {
-        const auto theirs = members.read(source, at, part, member, room.data());
+        auto theirs = ok ? members.read(source, at, part, member, room.data()) : ok.error();
         if (!theirs) {
-          ok = theirs.error();
+          ok = std::move(theirs).error();
+          return nullptr;
         }
-        return theirs ? *theirs : nullptr;
+        return *theirs;
       },
       [&](std::size_t at, const std::byte* sums, std::size_t part) {
-        copy_cached(to + (at - share.begin), sums, part);
+        if (ok) {
+          ok = write(at, sums, part);
+        }
       });
   return ok;
 }
 
-Result<void> reduce_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
-                          std::size_t count) {
-  if (auto ok = members.sync(); !ok) {
-    return ok;
-  }
-  const std::size_t bytes = count * reduction.element;
-  alignas(64) std::array<std::byte, kSmall> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
-  alignas(64) std::array<std::byte, kSmall> all;   // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (int member = 0; member < members.size(); ++member) {
-    const auto theirs = members.read(source, 0, bytes, member, room.data());
-    if (!theirs) {
-      return theirs.error();
-    }
-    if (member == 0) {
-      copy_small(all.data(), *theirs, bytes);
-    } else {
-      reduction.combine(all.data(), *theirs, count);
-    }
-  }
-  auto ok = members.sync();
-  if (ok) {
-    copy_small(static_cast<std::byte*>(dest), all.data(), bytes);
-  }
-  return ok;
+/// The same to `to`, of which other members do not read this share.
+Result<void> combine_to(std::byte* to, const Members& members, const Reduction& reduction, const void* source,
+                        const Share& share, int last) {
+  return combine(members, reduction, source, share, last,
+                 [&](std::size_t at, const std::byte* sums, std::size_t part) -> Result<void> {
+                   copy_cached(to + at, sums, part);
+                   return {};
+                 });
+}
+
+/// The same if others may read it there: what is up to kCombined bytes is written when all have combined it.
+Result<void> combine_in_place(std::byte* to, const Members& members, const Reduction& reduction, const void* source,
+                              std::size_t bytes, int last) {
+  return combine(members, reduction, source, {0, bytes}, last,
+                 [&](std::size_t at, const std::byte* sums, std::size_t part) {
+                   auto ok = members.sync();
+                   if (ok) {
+                     copy_cached(to + at, sums, part);
+                   }
+                   return ok;
+                 });
 }
 
 /// Combines what members 0 to `last` give; zeros if there are none. In place too: `dest` is written after this member
@@ -219,20 +222,21 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   if (members.is_eager(Collective::kReduce, bytes)) {
     return combine_small(members, reduction, dest, source, count, members.size() - 1);
   }
-  if (bytes <= kSmall && !members.splits(Collective::kReduce, bytes)) {
-    if (members.is_eager(Collective::kReduce, kEagerLimit) && members.eager->levels() != nullptr) {
-      return reduce_pieces(members, reduction, dest, source, count);
-    }
-    return reduce_small(members, reduction, dest, source, count);
+  const bool is_small = bytes <= kSmall && !members.splits(Collective::kReduce, bytes);
+  if (is_small && members.is_eager(Collective::kReduce, kEagerLimit) && members.eager->levels() != nullptr) {
+    return reduce_pieces(members, reduction, dest, source, count);
   }
   if (auto ok = members.sync(); !ok) {
     return ok;
   }
+  auto* to = static_cast<std::byte*>(dest);
+  if (is_small) {
+    return combine_in_place(to, members, reduction, source, bytes, members.size() - 1);
+  }
   // Each member combines one share into its own dest. In place too: no other member reads that share of this member's
   // source.
-  auto* to = static_cast<std::byte*>(dest);
   const Share mine = share_of(members.me, members.size(), bytes);
-  auto ok = combine(members, reduction, to + mine.begin, source, mine, members.size() - 1);
+  auto ok = combine_to(to, members, reduction, source, mine, members.size() - 1);
   if (ok) {
     ok = members.sync();
   }
@@ -243,37 +247,6 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   }
   return ok ? members.sync() : ok;
 }
-
-namespace {
-
-Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
-                        const Share& piece, int last) {
-  if (last >= 0) {
-    return combine(members, reduction, to, source, piece, last);
-  }
-  std::memset(to, 0, piece.size);
-  return {};
-}
-
-/// In place: others read this member's source, so the result is written after they have.
-Result<void> scan_in_place(const Members& members, const Reduction& reduction, std::byte* dest, std::size_t bytes,
-                           int last) {
-  alignas(64) std::array<std::byte, kCombined> sums;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  for (std::size_t at = 0; at < bytes; at += kCombined) {
-    const Share piece{at, std::min(kCombined, bytes - at)};
-    auto ok = scan_piece(members, reduction, sums.data(), dest, piece, last);
-    if (ok) {
-      ok = members.sync();
-    }
-    if (!ok) {
-      return ok;
-    }
-    copy_cached(dest + at, sums.data(), piece.size);
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive) {
@@ -293,9 +266,9 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
   }
   auto* to = static_cast<std::byte*>(dest);
   if (dest == source && count != 0) {
-    return scan_in_place(members, reduction, to, bytes, last);
+    return combine_in_place(to, members, reduction, dest, bytes, last);
   }
-  auto ok = scan_piece(members, reduction, to, source, {0, bytes}, last);
+  auto ok = combine_to(to, members, reduction, source, {0, bytes}, last);
   return ok ? members.sync() : ok;
 }
 

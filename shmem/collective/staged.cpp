@@ -84,6 +84,7 @@ void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, 
   }
 }
 
+/// After an Error the members have parted.
 Result<void> StagedCollectives::meet(const CallHead& mine, std::size_t size, Writer write) {
   EagerChannel& eager = team_.eager();
   const auto write_all = [&](std::byte* to) {
@@ -105,7 +106,11 @@ Result<void> StagedCollectives::meet(const CallHead& mine, std::size_t size, Wri
     heads_[static_cast<std::size_t>(member)] = reinterpret_cast<const CallHead*>(given.data);
   }
   ++turn_;  // on all members in each call, whether or not they have filled a half
-  return compare_heads(team_.me(), heads_);
+  auto same = compare_heads(team_.me(), heads_);
+  if (!same) {
+    part();
+  }
+  return same;
 }
 
 Result<void> StagedCollectives::next_piece() {
@@ -122,11 +127,9 @@ Result<void> StagedCollectives::prepare(const StagedCall& call) {
     }
     return {};
   }
-  auto ok = meet(head_of(call, CallHead::kRefused), 0, [](std::byte*) {});
-  if (!ok && has_failed()) {
+  if (auto ok = meet(head_of(call, CallHead::kRefused), 0, [](std::byte*) {}); !ok && has_failed()) {
     return ok;
   }
-  part();
   return fail(std::errc::invalid_argument, fmt::format("shmem: PE {}: {}", team_.me(), problem));
 }
 
@@ -143,18 +146,18 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
   if (call.kind == StagedCall::kAlltoall || bytes > room) {
     return run_large(call);
   }
-  auto ok = meet(head_of(call, 0), gives(call, team_.me()) ? bytes * blocks(call) : 0,
-                 [&](std::byte* to) { write(to, call); });
-  if (ok && bytes != 0) {
+  const std::size_t given = gives(call, team_.me()) ? bytes * blocks(call) : 0;
+  if (auto ok = meet(head_of(call, 0), given, [&](std::byte* to) { write(to, call); }); !ok) {
+    return ok;
+  }
+  if (bytes != 0) {
     const std::size_t block = has_blocks(call.kind) ? static_cast<std::size_t>(team_.me()) * bytes : 0;
     set_from([&](int member) { return data(member) + block; });
     put_sums_to(call, 0);
     take_or_combine(call, 0, bytes, {0, bytes});
   }
-  if (ok || !has_failed()) {
-    part();
-  }
-  return ok;
+  part();
+  return {};
 }
 
 /// Data that does not go along with the heads, or only some members' data. In the members' symmetric memory if all
@@ -166,9 +169,6 @@ Result<void> StagedCollectives::run_large(const StagedCall& call) {
   }
   Offer mine = offer_of(call);
   if (auto ok = offer(call, mine); !ok) {
-    if (!has_failed()) {
-      part();
-    }
     return ok;
   }
   bool any_shows = false;
@@ -239,6 +239,7 @@ Result<void> StagedCollectives::take_along(const StagedCall& call, Offer& mine) 
     std::memcpy(sizes.row(member), mine.row != 0 ? data(member) : staged(member), sizes.row_bytes());
   }
   if (auto ok = sizes.compare(me); !ok) {
+    part();
     return ok;
   }
   mine.longest = sizes.longest([&](int from, int to) { return from != to && !has_given(from, kInline); });
@@ -261,8 +262,7 @@ Result<void> StagedCollectives::run_directly(const StagedCall& call, std::size_t
   for (int member = 0; member < team_.size(); ++member) {
     auto& from = from_[static_cast<std::size_t>(member)];
     if (from == nullptr || !has_given(member, kDirect)) {
-      from = nullptr;
-      continue;
+      continue;  // it has been taken, or is not needed
     }
     const auto* const places = reinterpret_cast<const SymmetricPlace*>(data(member) + row);
     from = memories_.address(places[block], member);
