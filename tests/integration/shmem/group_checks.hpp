@@ -81,8 +81,9 @@ inline std::string check_all_kinds(shmemx_group_t* group, int rank, int size) {
 }
 
 inline std::string check_alltoall(shmemx_group_t* group, int rank, int size) {
-  for (const std::size_t unit : {std::size_t{0}, std::size_t{3}, std::size_t{40'000}, std::size_t{300'000}}) {
-    // Rank i gives (i + 1) * (j + 2) units to rank j: sizes differ, and with few units some go inline, others not.
+  for (const std::size_t unit : {0U, 3U, 40U, 200U, 40'000U, 300'000U}) {
+    // Rank i gives (i + 1)^2 * (j + 2) units to rank j: sizes differ, and with units of 40 and of 200 bytes those of
+    // some ranks go along when the ranks meet, those of others do not.
     const auto bytes = [unit](int i, int j) { return unit * static_cast<std::size_t>((i + 1) * (i + 1) * (j + 2)); };
     std::vector<Bytes> from;
     std::vector<Bytes> to;

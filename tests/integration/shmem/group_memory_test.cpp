@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 
@@ -180,6 +181,37 @@ TEST(GroupMemory, CallsThatAreOnlyPartlyOnItAreMadeAsOthers) {
               }
               const bool good = bytes_of(memory)[64 + kBytes - 1] == 3 && bytes_of(memory)[64] == 3;
               return good && statistics(group).direct_calls == before ? "" : "a shifted buffer";
+            }));
+}
+
+/// What rank 0 gives goes along when the ranks meet; the others read each other's blocks where they are.
+TEST(GroupMemory, AlltoallIsDirectIfOneRankGivesLittle) {
+  EXPECT_EQ("", run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
+              constexpr std::size_t kUnit = 100'000;
+              const Memory memory = allocate(group, kRoom);
+              Bytes to(kUnit * static_cast<std::size_t>(size));
+              Buffers buffers = buffers_at(bytes_of(memory), to.data(), size, kUnit, kUnit);
+              buffers.to_bytes[0] = 100;
+              for (int i = 0; i < size; ++i) {
+                std::memset(bytes_of(memory) + static_cast<std::size_t>(i) * kUnit, 1 + rank + 10 * i, kUnit);
+                buffers.from_bytes[static_cast<std::size_t>(i)] = rank == 0 ? 100 : kUnit;
+              }
+              const shmemx_group_call_t call = buffers.call(SHMEMX_GROUP_ALLTOALL, 0, 0);
+              const shmemx_group_statistics_t before = statistics(group);
+              if (shmemx_group_run(group, &call) != 0) {
+                return shmemx_error_text();
+              }
+              for (int i = 0; i < size; ++i) {
+                const auto begin = to.begin() + static_cast<std::ptrdiff_t>(i * kUnit);
+                const auto right = static_cast<std::uint8_t>(1 + i + 10 * rank);
+                if (std::count(begin, begin + kUnit, right) != static_cast<std::ptrdiff_t>(i == 0 ? 100 : kUnit)) {
+                  return "wrong data of rank " + std::to_string(i);
+                }
+              }
+              const shmemx_group_statistics_t after = statistics(group);
+              return after.direct_calls == before.direct_calls + 1 && after.staged_bytes == before.staged_bytes
+                         ? ""
+                         : "it was not direct";
             }));
 }
 
