@@ -184,7 +184,9 @@ int run(const Settings& settings) {
     for (const int nice : settings.nice) {
       const auto columns = measure(settings, pes, nice, openmpi);
       print(pes, nice, columns);
-      plots.push_back(plot_of(pes, nice, columns));
+      if (nice == settings.nice.front()) {
+        plots.push_back(plot_of(pes, nice, columns));
+      }
     }
   }
   write_svg(settings.svg, plots);
@@ -208,7 +210,8 @@ int main(int argc, char** argv) {
                    {"--launch", &settings.launch,
                     "start all jobs by this command, which the number of PEs follows: srun,--mpi=pmix,-n"},
                    {"--gba", &settings.gba, "use this device, or fake; for libshmem's jobs by oshrun"},
-                   {"--svg", &settings.svg, "write a chart of three calls to this file"},
+                   {"--svg", &settings.svg,
+                    "write a chart of three calls beside those of the first nice value to this file"},
                    {"--alone", &settings.alone, "libshmem only"}},
        .run = [&] { return bench::run(settings); }},
       argc, argv);
