@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tests/support/failing_new.hpp"
 #include "tests/unit/driver/barrier_job.hpp"
 #include "tests/unit/shmem/fake_gba.hpp"
 
@@ -19,29 +20,11 @@ constinit std::atomic<int> refusals{0};
 
 }  // namespace
 
-// For the whole program.
-// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  const bool refused = no_memory.load(std::memory_order_relaxed);
-  void* const memory = refused ? nullptr : std::malloc(size);
-  if (memory == nullptr) {
-    refusals.fetch_add(1, std::memory_order_relaxed);
-    throw std::bad_alloc();
-  }
-  return memory;
+bool test_support::must_fail() {
+  const bool fails = no_memory.load(std::memory_order_relaxed);
+  refusals.fetch_add(fails ? 1 : 0, std::memory_order_relaxed);
+  return fails;
 }
-// This program replaces it as well. GoogleTest calls it, and a sanitizer's own would hand out memory that the delete
-// below must not free.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-owning-memory)
 
 namespace {
 

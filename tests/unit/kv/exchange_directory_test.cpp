@@ -14,6 +14,7 @@
 
 #include "kv/exchange/directory_reader.hpp"
 #include "kv/exchange/directory_writer.hpp"
+#include "tests/support/failing_new.hpp"
 
 namespace {
 
@@ -22,27 +23,9 @@ thread_local int until_failure = -1;
 
 }  // namespace
 
-// For the whole program.
-// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  const bool fails = until_failure >= 0 && until_failure-- == 0;
-  void* const memory = fails ? nullptr : std::malloc(size);
-  if (memory == nullptr) {
-    throw std::bad_alloc();
-  }
-  return memory;
+bool test_support::must_fail() {
+  return until_failure >= 0 && until_failure-- == 0;
 }
-// GoogleTest calls it, and a sanitizer's own would hand out memory that the delete below must not free.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-owning-memory)
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tests/support/failing_new.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
 
 namespace {
@@ -17,27 +18,10 @@ constinit std::atomic<int> refusals{0};
 
 }  // namespace
 
-// For the whole program.
-// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  void* const memory = no_memory ? nullptr : std::malloc(size);
-  if (memory == nullptr) {
-    ++refusals;
-    throw std::bad_alloc();
-  }
-  return memory;
+bool test_support::must_fail() {
+  refusals += no_memory ? 1 : 0;
+  return no_memory;
 }
-// GoogleTest calls it, and a sanitizer's own would hand out memory that the delete below must not free.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-owning-memory)
 
 namespace shmem::testing {
 namespace {
