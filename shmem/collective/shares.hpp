@@ -80,8 +80,7 @@ constexpr std::size_t kCombined = std::size_t{8} << 10;
 
 /// Combines a share of what members 0 to `members` - 1 give, in this order: calls write(at, sums, part) for each part,
 /// from byte `at` of the data on. piece(member, at, part) is that part of what a member gives; nullptr ends the work.
-/// Of no members the sums are zeros.
-/// In place too, if no other member reads this share of what this one gives.
+/// Without members the sums are zeros. In place too, if no other member reads this share of what this one gives.
 template <typename Piece, typename Write>
 void combine_parts(const Reduction& reduction, const Share& share, int members, Piece piece, Write write) {
   alignas(64) std::array<std::byte, kCombined> sums;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
