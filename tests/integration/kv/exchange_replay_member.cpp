@@ -57,7 +57,7 @@ struct Usage {
   std::uint64_t faults = 0;
   std::uint64_t sleeps = 0;
 
-  /// Of all threads that there are now: an exchange starts some at the first call that needs them.
+  /// Counts all threads that exist at this moment, since an exchange starts some with the first call that needs them.
   static Usage now() {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
