@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/cached_copy.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 
 #if defined(__GLIBC__)
@@ -16,25 +17,35 @@
 namespace shmem {
 namespace {
 
-struct SizeRange {
-  std::size_t first = 1;
+/// Copies that vectors of our own make.
+struct OwnSizes {
   std::size_t last = 0;
-  [[nodiscard]] bool has(std::size_t size) const { return size >= first && size <= last; }
+  std::size_t last_whole = SIZE_MAX;  // of which a copy may be a part
+  [[nodiscard]] bool have(std::size_t size, std::size_t whole) const {
+    return size >= kLeastChosen && size <= last && whole <= last_whole;
+  }
 };
 
-/// glibc uses `rep movsb` from 2112 bytes on, on AMD's processors up to the size of the second-level cache, which has
-/// at most 1 MiB. With vectors it copies the rest, and is good at all addresses.
-constexpr SizeRange kRepeated{kLeastChosen, std::size_t{1} << 20};
-/// On AMD's processors, where it is 10 to 15 times slower if the destination is 1 to 63 bytes further in its page than
-/// the source, glibc does not use it since this version (its bug 30994).
+/// glibc uses `rep movsb` for more than 2112 bytes, on AMD's processors up to the size of the second-level cache, which
+/// has at most 1 MiB. With vectors it copies the rest, and is good at all addresses.
+constexpr OwnSizes kRepeated{.last = std::size_t{1} << 20};
+/// From this family on, `rep movsb` is at most twice slower at bad addresses. Vectors are faster at nearly all pairs of
+/// addresses while source and destination fit in the first-level cache of 48 KiB, and slower at most of them beyond.
+constexpr int kRepeatedWell = 26;
+constexpr OwnSizes kInFirstCache{.last = std::size_t{24} << 10, .last_whole = std::size_t{24} << 10};
+/// On AMD's processors, where (in family 25) it is 10 to 15 times slower if the destination is 1 to 63 bytes further in
+/// its page than the source, glibc does not use it since this version (its bug 30994).
 constexpr int kNotRepeatedOnAmd = 40;
 
 /// What the library's memcpy copies slowly at some addresses: only AMD's processors have such. Intel's `rep movsb` was
 /// as fast as vectors or faster at all addresses that were measured (on a Xeon of 2023, which has FSRM; older ones were
 /// not measured). On arm64 the library uses vectors.
-SizeRange slow_sizes(const CopyProcessor& processor) {
-  const bool is_slow = processor.amd && processor.erms && processor.glibc < kNotRepeatedOnAmd;
-  return is_slow && processor.avx2 ? kRepeated : SizeRange{};
+OwnSizes own_sizes_of(const CopyProcessor& processor) {
+  const bool repeats = processor.amd && processor.erms && processor.glibc < kNotRepeatedOnAmd;
+  if (!repeats || !processor.avx2) {
+    return {};
+  }
+  return processor.family < kRepeatedWell ? kRepeated : kInFirstCache;
 }
 
 /// A load waits for an earlier store, which it seems to read, if the lowest 12 bits of their addresses are equal and
@@ -112,7 +123,7 @@ constexpr std::size_t kLeastByVectors = kStep + kCacheLine;
 
 #endif
 
-const SizeRange own_sizes = slow_sizes(CopyProcessor::here());  // none before the initialisation
+const OwnSizes own_sizes = own_sizes_of(CopyProcessor::here());  // none before the initialisation
 
 }  // namespace
 
@@ -131,6 +142,9 @@ CopyProcessor CopyProcessor::here() {
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
+  __cpuid(1, a, b, c, d);  // all x86-64 have it
+  const unsigned base = a >> 8 & 0xF;
+  processor.family = static_cast<int>(base == 0xF ? base + (a >> 20 & 0xFF) : base);
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
     processor.erms = (b >> 9 & 1) != 0;
   }
@@ -138,8 +152,9 @@ CopyProcessor CopyProcessor::here() {
   return processor;
 }
 
-CopyRoutine copy_routine(const CopyProcessor& processor, std::size_t size, std::uintptr_t to, std::uintptr_t from) {
-  return slow_sizes(processor).has(size) ? order(to, from) : CopyRoutine::kLibrary;
+CopyRoutine copy_routine(const CopyProcessor& processor, std::size_t size, std::size_t whole, std::uintptr_t to,
+                         std::uintptr_t from) {
+  return own_sizes_of(processor).have(size, whole) ? order(to, from) : CopyRoutine::kLibrary;
 }
 
 void copy_by(CopyRoutine routine, void* to, const void* from, std::size_t size) {
@@ -155,8 +170,8 @@ void copy_by(CopyRoutine routine, void* to, const void* from, std::size_t size) 
   std::memcpy(to, from, size);
 }
 
-void copy_chosen(void* to, const void* from, std::size_t size) {
-  if (own_sizes.has(size)) {
+void copy_chosen(void* to, const void* from, std::size_t size, std::size_t whole) {
+  if (own_sizes.have(size, whole)) {
     copy_by(order(reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from)), to, from, size);
   } else {
     std::memcpy(to, from, size);

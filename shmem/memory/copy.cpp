@@ -118,7 +118,7 @@ std::size_t BatchCopy::copy_while_fast(Piece piece) {
   const std::size_t before = piece.size;
   while (piece.size != 0 && slow < kSlowSamples) {
     const std::size_t size = std::min(piece.size, sample - unseen);
-    copy_cached(piece.to, piece.from, size);
+    copy_part_cached(piece.to, piece.from, size, before);
     piece = piece.without(size);
     unseen += size;
     if (unseen == sample) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -104,12 +105,12 @@ INSTANTIATE_TEST_SUITE_P(Ways, CopyTest,
                          [](const testing::TestParamInfo<Copy>& way) { return kCopyNames[way.index]; });
 
 constexpr std::uintptr_t kPage = 4096;
-constexpr shmem::CopyProcessor kAmdDebian12{.amd = true, .avx2 = true, .erms = true, .glibc = 36};
+constexpr shmem::CopyProcessor kAmdDebian12{.amd = true, .avx2 = true, .erms = true, .family = 25, .glibc = 36};
 
 TEST(CopyRoutine, OfAmdAndAnOldLibraryDependsOnTheDistanceInThePage) {
   using shmem::CopyRoutine;
   const auto chosen = [](std::uintptr_t to, std::uintptr_t from) {
-    return shmem::copy_routine(kAmdDebian12, 32768, 100 * kPage + to, 300 * kPage + from);
+    return shmem::copy_routine(kAmdDebian12, 32768, 32768, 100 * kPage + to, 300 * kPage + from);
   };
   for (const std::uintptr_t ahead : {1U, 16U, 63U, 64U, 255U}) {
     EXPECT_EQ(chosen(ahead, 0), CopyRoutine::kDescending) << ahead;
@@ -121,14 +122,40 @@ TEST(CopyRoutine, OfAmdAndAnOldLibraryDependsOnTheDistanceInThePage) {
 }
 
 TEST(CopyRoutine, OfAmdAndAnOldLibraryIsTheLibraryWhereThatUsesVectors) {
-  const auto chosen = [](std::size_t size) { return shmem::copy_routine(kAmdDebian12, size, 16, 0); };
+  const auto chosen = [](std::size_t size) { return shmem::copy_routine(kAmdDebian12, size, size, 16, 0); };
   for (const std::size_t size :
-       {std::size_t{0}, std::size_t{64}, std::size_t{2047}, (std::size_t{1} << 20) + 1, std::size_t{16} << 20}) {
+       {std::size_t{0}, std::size_t{64}, std::size_t{2112}, (std::size_t{1} << 20) + 1, std::size_t{16} << 20}) {
     EXPECT_EQ(chosen(size), shmem::CopyRoutine::kLibrary) << size;
   }
-  for (const std::size_t size : {std::size_t{2048}, std::size_t{2112}, std::size_t{4096}, std::size_t{1} << 20}) {
+  for (const std::size_t size : {std::size_t{2113}, std::size_t{4096}, std::size_t{24577}, std::size_t{1} << 20}) {
     EXPECT_EQ(chosen(size), shmem::CopyRoutine::kDescending) << size;
   }
+}
+
+TEST(CopyRoutine, OfNewerAmdIsTheLibraryBeyondTheFirstCache) {
+  for (const int family : {26, 27}) {
+    shmem::CopyProcessor newer = kAmdDebian12;
+    newer.family = family;
+    const auto chosen = [&](std::size_t size, std::uintptr_t to) {
+      return shmem::copy_routine(newer, size, size, to, 0);
+    };
+    for (const std::size_t size : {2113U, 16384U, 24576U}) {
+      EXPECT_EQ(chosen(size, 16), shmem::CopyRoutine::kDescending) << size;
+      EXPECT_EQ(chosen(size, 0), shmem::CopyRoutine::kAscending) << size;
+    }
+    for (const std::size_t size : {2112U, 24577U, 32768U, 1U << 20}) {
+      EXPECT_EQ(chosen(size, 16), shmem::CopyRoutine::kLibrary) << size;
+    }
+  }
+}
+
+TEST(CopyRoutine, OfAPartDependsOnTheWholeWhereTheFirstCacheDoes) {
+  shmem::CopyProcessor newer = kAmdDebian12;
+  newer.family = 26;
+  constexpr std::size_t kPart = 4096;
+  constexpr std::size_t kWhole = std::size_t{2} << 20;
+  EXPECT_EQ(shmem::copy_routine(newer, kPart, kWhole, 16, 0), shmem::CopyRoutine::kLibrary);
+  EXPECT_EQ(shmem::copy_routine(kAmdDebian12, kPart, kWhole, 16, 0), shmem::CopyRoutine::kDescending);
 }
 
 TEST(CopyRoutine, OfOtherProcessorsIsTheLibrary) {
@@ -136,22 +163,36 @@ TEST(CopyRoutine, OfOtherProcessorsIsTheLibrary) {
     const char* name;
     shmem::CopyProcessor processor;
   } others[] = {
-      {"AMD, Debian 13", {.amd = true, .avx2 = true, .erms = true, .glibc = 41}},
-      {"AMD, glibc 2.40", {.amd = true, .avx2 = true, .erms = true, .glibc = 40}},
-      {"AMD without ERMS", {.amd = true, .avx2 = true, .erms = false, .glibc = 36}},
-      {"AMD without AVX2", {.amd = true, .avx2 = false, .erms = true, .glibc = 36}},
-      {"Intel", {.amd = false, .avx2 = true, .erms = true, .glibc = 36}},
-      {"arm64", {.amd = false, .avx2 = false, .erms = false, .glibc = 36}},
+      {"AMD, Debian 13", {.amd = true, .avx2 = true, .erms = true, .family = 25, .glibc = 41}},
+      {"AMD, glibc 2.40", {.amd = true, .avx2 = true, .erms = true, .family = 25, .glibc = 40}},
+      {"AMD without ERMS", {.amd = true, .avx2 = true, .erms = false, .family = 25, .glibc = 36}},
+      {"AMD without AVX2", {.amd = true, .avx2 = false, .erms = true, .family = 25, .glibc = 36}},
+      {"Intel", {.amd = false, .avx2 = true, .erms = true, .family = 6, .glibc = 36}},
+      {"arm64", {.amd = false, .avx2 = false, .erms = false, .family = 0, .glibc = 36}},
   };
   for (const auto& other : others) {
-    for (const std::size_t size : {2048U, 32768U, 1U << 20}) {
+    for (const std::size_t size : {2113U, 32768U, 1U << 20}) {
       for (const std::uintptr_t ahead : {0U, 16U, 4080U}) {
-        EXPECT_EQ(shmem::copy_routine(other.processor, size, kPage + ahead, 0), shmem::CopyRoutine::kLibrary)
+        EXPECT_EQ(shmem::copy_routine(other.processor, size, size, kPage + ahead, 0), shmem::CopyRoutine::kLibrary)
             << other.name << ", " << size << " bytes, " << ahead;
       }
     }
   }
 }
+
+// Other builds have no vectors of their own, and do not ask.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+TEST(CopyRoutine, KnowsTheFamilyOfThisProcessor) {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("cpu family")) {
+      EXPECT_EQ(std::to_string(shmem::CopyProcessor::here().family), line.substr(line.find(':') + 2));
+      return;
+    }
+  }
+  GTEST_SKIP() << "the kernel tells no family";
+}
+#endif
 
 TEST(CopyRoutine, KnowsTheLibraryOfThisProcess) {
 #ifdef __GLIBC__
