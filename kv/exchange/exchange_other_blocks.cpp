@@ -10,6 +10,7 @@
 #include "kv/exchange/exchange.hpp"
 
 #include "base/size_text.hpp"
+#include "kv/exchange/remote_blocks.hpp"
 
 namespace shmem::exchange {
 namespace {

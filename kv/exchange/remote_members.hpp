@@ -120,32 +120,4 @@ class RemoteMembers {
   std::unique_ptr<Links> links_;
 };
 
-/// The one on this seat, or null.
-std::shared_ptr<RemotePeer> find_remote(const RemotePeers& peers, std::uint32_t seat, std::uint64_t member);
-
-/// Pulls of blocks of members on other nodes, of all of them at the same time.
-class RemotePulls {
- public:
-  /// Null: this member is not connected to other nodes.
-  explicit RemotePulls(RemotePeers peers) : peers_(std::move(peers)) {}
-
-  void add(const Block& block, void* destination, std::size_t index);
-  /// After the last add().
-  void start();
-  /// Sets the status of each block that was added, by its index.
-  void finish(std::int32_t* statuses);
-
- private:
-  struct OfMember {
-    std::vector<Block> blocks{};
-    std::vector<void*> destinations{};
-    std::vector<std::size_t> indexes{};
-    std::vector<std::int32_t> statuses{};
-    std::unique_ptr<RemotePull> pull{};
-  };
-
-  RemotePeers peers_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, OfMember> members_;  // by seat: RemotePeer::take_turn
-};
-
 }  // namespace shmem::exchange
