@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <sstream>
 #include <thread>
@@ -319,9 +320,10 @@ Result<void> UcxWorker::read_address() {
   if (const auto asked = calls_.worker_query(worker_, &own); asked != UCS_OK) {
     return ucx_failure(calls_, asked, "UCX does not tell its address");
   }
-  const auto* bytes = reinterpret_cast<const std::byte*>(own.address);
+  const auto release = [this](ucp_address_t* address) { calls_.worker_release_address(worker_, address); };
+  const std::unique_ptr<ucp_address_t, decltype(release)> address(own.address, release);
+  const auto* bytes = reinterpret_cast<const std::byte*>(address.get());
   address_.assign(bytes, bytes + own.address_length);
-  calls_.worker_release_address(worker_, own.address);
   return {};
 }
 

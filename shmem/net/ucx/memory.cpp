@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -68,10 +69,9 @@ Result<std::vector<std::byte>> UcxMemory::add_segment(std::size_t segment, std::
   if (const auto packed = calls.rkey_pack(worker_->context(), handles_[segment], &key, &size); packed != UCS_OK) {
     return ucx_failure(calls, packed, "the key of " + what + " cannot be packed");
   }
+  const std::unique_ptr<void, decltype(calls.rkey_buffer_release)> owned(key, calls.rkey_buffer_release);
   const auto* bytes = static_cast<const std::byte*>(key);
-  std::vector<std::byte> packed(bytes, bytes + size);
-  calls.rkey_buffer_release(key);
-  return packed;
+  return std::vector<std::byte>(bytes, bytes + size);
 }
 
 }  // namespace shmem
