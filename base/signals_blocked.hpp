@@ -14,11 +14,16 @@ class SignalsBlocked {
     sigset_t all;
     ::sigfillset(&all);
     ::sigdelset(&all, SIGBUS);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    ::sigdelset(&all, SIGSEGV);  // the sanitizer's handler says where
+#endif
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~SignalsBlocked() {
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
 
  private:
   sigset_t before_{};
