@@ -297,9 +297,13 @@ TEST_F(ExchangeMetricsPage, ClientsWithoutDescriptorsDoNotKeepTheProcessorBusy) 
   EXPECT_EQ(OpenMetrics(get_page(port_)).problem(), "");
 }
 
-/// With a client that is connected when the member is killed.
-TEST_F(ExchangeMetricsPage, AChildOfAKilledMemberKeepsNeitherThePortNorTheClients) {
+/// With a client that is connected when the member is killed. This process has no member: AddressSanitizer does not
+/// support threads that a child starts if its parent was just starting one.
+TEST(ExchangeMetricsPort, IsFreeWithItsClientsOnceAMemberThatHasAChildIsKilled) {
   const std::string name = exchange_name(295);
+  if (open_with(name, "0") == -EOPNOTSUPP) {
+    GTEST_SKIP() << shmemx_error_text();
+  }
   const std::uint64_t port = test_support::free_loopback_port();
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
