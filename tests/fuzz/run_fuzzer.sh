@@ -14,5 +14,14 @@ words=()
 # Servers of earlier inputs still run: a search for leaks while they do finds memory that a thread is about to store the
 # address of. One at the end finds what is lost.
 [[ "$(basename "$corpus")" == uid ]] && words+=(-detect_leaks=0)
-exec timeout --kill-after=10 $((seconds + 120)) "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+# These two make some thousand TCP connections a second, which would leave no port to this machine's other programs, nor
+# to themselves: the kernel keeps each for a minute. A network of their own need not.
+network=()
+if [[ "$(basename "$corpus")" =~ ^(links|uid)$ ]]; then
+  # shellcheck disable=SC2016 # expanded by the inner shell
+  network=(unshare --user --map-root-user --net
+    bash -c 'ip link set lo up && echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets && exec "$@"' bash)
+  "${network[@]}" true 2>/dev/null || network=()
+fi
+exec "${network[@]}" timeout --kill-after=10 $((seconds + 120)) "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
   -max_len=8192 -artifact_prefix="$work/" -verbosity=1 "${words[@]}" "$work/found" "$corpus"
