@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/process_activity.hpp"
 #include "base/size_text.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/launcher/mpir.hpp"
@@ -190,15 +191,12 @@ void Job::pe_ended(int pe, int wait_status) {
   PeSlot& slot = parts_.memory.slot(pe);
   const bool left = slot.state.load(std::memory_order_acquire) == PeState::kLeft;  // pairs with LocalBootstrap::leave()
   const int status = exit_status(wait_status);
-  // A PE that ends by itself after the report of an error does so because of it.
-  const auto reported = parts_.memory.ended();
-  const bool may_be_cause = !reported || (may_be_consequence(*reported) && WIFSIGNALED(wait_status));
   const bool is_survived = !left && parts_.memory.header().survives.load(std::memory_order_acquire) != 0;
   if (ending() == Ending::kNo && is_survived) {
     pe_lost(pe, wait_status);
     return;
   }
-  if (ending() == Ending::kNo && status != 0 && may_be_cause) {
+  if (ending() == Ending::kNo && status != 0 && may_be_cause(pe, wait_status)) {
     const std::string text = end_text(pe, wait_status);
     failed_ = failed_.value_or(pe);
     if (left) {
@@ -246,7 +244,7 @@ void Job::restart(int pe) {
     say(fmt::format("cannot start PE {} again: {}", tools_.options.number(pe), pid.error().text));
     return;
   }
-  lost = Pe{{*pid, true}, false, false, lost.restarts + 1};
+  lost = Pe{{*pid, true}, false, false, false, lost.restarts + 1};
   publish_pes();
 }
 
@@ -293,19 +291,35 @@ bool Job::may_be_consequence(const JobEnd& ended) const {
   return ended.pe != kLauncher && ended.status == EXIT_FAILURE;
 }
 
+bool Job::may_be_cause(int pe, int wait_status) const {
+  const auto reported = parts_.memory.ended();
+  if (!reported) {
+    return true;
+  }
+  // A PE that ends by itself after the report of an error does so because of it.
+  return WIFSIGNALED(wait_status) && reported->pe != kLauncher &&
+         (may_be_consequence(*reported) || !reported_since_ || pes_[static_cast<std::size_t>(pe)].was_dying);
+}
+
+bool Job::may_have_another_cause(const JobEnd& ended) {
+  if (!reported_since_) {
+    reported_since_ = Clock::now();
+    for (Pe& pe : pes_) {
+      pe.was_dying = pe.running && base::is_dying(pe.pid);
+    }
+  }
+  const bool any = may_be_consequence(ended);
+  return std::ranges::any_of(pes_, [any](const Pe& pe) { return pe.running && (any || pe.was_dying); }) &&
+         Clock::now() < *reported_since_ + kCause;
+}
+
 void Job::look_for_abort() {
   if (ending() != Ending::kNo) {
     return;
   }
   const auto ended = parts_.memory.ended();
-  if (!ended) {
+  if (!ended || may_have_another_cause(*ended)) {
     return;
-  }
-  if (may_be_consequence(*ended)) {
-    reported_since_ = reported_since_.value_or(Clock::now());
-    if (any_running() && Clock::now() < *reported_since_ + kCause) {
-      return;
-    }
   }
   const bool by_pe = ended->pe >= 0 && ended->pe < tools_.options.pes();
   if (by_pe && ended->reason.starts_with(name_of(ended->pe))) {  // it has announced its exit

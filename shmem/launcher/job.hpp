@@ -46,6 +46,7 @@ class Job final : public JobRunner {
   struct Pe : Process {
     bool deserted = false;   // exited with status 0 without leaving the job
     bool is_killed = false;  // because the other PEs have left it out
+    bool was_dying = false;  // when another PE's report of its end was seen
     int restarts = 0;
   };
   /// Why the job ends early, for its last lines.
@@ -83,8 +84,13 @@ class Job final : public JobRunner {
   void look_for_abort();
   /// Tells of a PE that reports its end and is not seen to end: a program that is not a child of oshrun.
   void look_for_reports();
-  /// A PE reports an error whose cause may be another PE, which was killed.
+  /// A PE reports an error whose cause may be any other PE, which was killed. With another status than the library's
+  /// own, a program has ended because of an error that a call returned, or for reasons of its own: see Pe::was_dying.
   [[nodiscard]] bool may_be_consequence(const JobEnd& ended) const;
+  /// The end of this PE may be why the job ends, although another one may have reported its own before.
+  [[nodiscard]] bool may_be_cause(int pe, int wait_status) const;
+  /// It is worth waiting for a PE that has been killed.
+  bool may_have_another_cause(const JobEnd& ended);
   void look_for_deserters();
   void time_is_over() override;
   /// In a part of a job: what the oshrun says that has started this one.

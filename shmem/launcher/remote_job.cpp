@@ -323,8 +323,8 @@ void RemoteJob::node_ended(const Node& node, int wait_status) {
     say(fmt::format("{} is gone: {} {}", name_of(node),
                     is_this_machine(node.place.host) ? "oshrun" : tools_.options.rsh.front(), exit_text(wait_status)));
   }
-  // A PE that was killed is probably the cause, and PEs of other nodes that end with status 1 the consequence.
-  if (status > 128 && ending() == Ending::kTold && job_status() == EXIT_FAILURE) {
+  // A PE that was killed is probably the cause, and that PEs of other nodes failed by themselves the consequence.
+  if (status > 128 && ending() == Ending::kTold && job_status() < 128 && job_status() != kTimeoutStatus) {
     set_job_status(status);
   }
   if (ending() == Ending::kNo) {

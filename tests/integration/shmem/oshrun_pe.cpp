@@ -99,7 +99,7 @@ bool is_dying(pid_t pid) {
   return maps.peek() == std::ifstream::traits_type::eof();  // the memory is given up first
 }
 
-/// "die_slowly PE SIGNAL STATUS": a neighbour of PE exits with STATUS while PE is dying.
+/// "die_slowly PE SIGNAL STATUS [abort]": a neighbour of PE exits with STATUS while PE is dying; first it ends the job.
 int run_die_slowly(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   const int victim = number(arguments, 1);
   if (bootstrap.rank() == victim) {
@@ -115,6 +115,12 @@ int run_die_slowly(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
     std::memcpy(&pid, all->data() + static_cast<std::size_t>(victim) * sizeof(pid), sizeof(pid));
     ::kill(pid, number(arguments, 2));
     while (!is_dying(pid)) {
+    }
+    if (arguments.size() > 4) {
+      bootstrap.abort(number(arguments, 3), "a neighbour is lost");
+      while (::kill(pid, 0) == 0) {  // so that oshrun learns of both by other means than this end
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      }
     }
     std::_Exit(number(arguments, 3));
   }

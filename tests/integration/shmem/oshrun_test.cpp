@@ -101,11 +101,22 @@ TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourWasFaster) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("ended the job with status")));
 }
 
+void expect_name_of_killed_pe(std::vector<std::string> words) {
+  words.insert(words.begin(), {"-n", "3", pe_program(), "die_slowly", "1", "9"});
+  const auto outcome = launch(words);
+  EXPECT_EQ(outcome.exit.code, 137) << outcome.output;
+  EXPECT_THAT(outcome.output, ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) on [^ ]+ was killed by signal 9"));
+}
+
 TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourExitsFirst) {
   for (const char* status : {"1", "5"}) {
-    const auto outcome = launch({"-n", "3", pe_program(), "die_slowly", "1", "9", status});
-    EXPECT_EQ(outcome.exit.code, 137) << outcome.output;
-    EXPECT_THAT(outcome.output, ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) on [^ ]+ was killed by signal 9"));
+    expect_name_of_killed_pe({status});
+  }
+}
+
+TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourEndsTheJobFirst) {
+  for (const char* status : {"1", "5"}) {
+    expect_name_of_killed_pe({status, "abort"});
   }
 }
 
