@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a process by exit() and by the return of main() while other threads are in calls of exchanges.
+// The end of a process by exit() and by the return of main() while other threads are in calls of exchanges, and the end
+// of the library in one that goes on.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <tuple>
@@ -27,6 +29,13 @@ TEST_P(ExchangeExit, EndsAtOnceWithItsStatus) {
     EXPECT_EQ(std::to_string(outcome.exit.code), status) << outcome.output;
     EXPECT_EQ(outcome.output, "");
   }
+}
+
+TEST(ExchangeLibrary, MayBeUnloadedWhileAnExchangeIsOpen) {
+  const auto program = test_support::run(
+      {test_support::test_program("unloads_library"), KV_LIBRARY, "unloaded-" + std::to_string(::getpid())}, {});
+  EXPECT_TRUE(program.exit.clean()) << program.output;
+  EXPECT_EQ(program.output, "unloaded\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ExchangeExit,

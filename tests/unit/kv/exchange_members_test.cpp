@@ -112,7 +112,6 @@ TEST(ExchangeMembers, AnExchangeHasSoManyMembers) {
   EXPECT_EQ(last.stats().seat, 5U);
 }
 
-/// An owner is killed, and a child that it has forked lives on.
 /// Processes that connect without an end would keep the thread from all else.
 TEST(ExchangeMembers, TakesSomeConnectionsAtOnce) {
   using shmem::exchange::MeetingPlace;
@@ -142,6 +141,7 @@ TEST(ExchangeMembers, TakesSomeConnectionsAtOnce) {
   socket.shut();
 }
 
+/// An owner is killed, and a child that it has forked lives on.
 TEST(ExchangeMembers, AChildDoesNotKeepThePlaceOfAMemberThatWasKilled) {
   const std::string name = exchange_name(61);
   std::array<int, 2> lives{};
