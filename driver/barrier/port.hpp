@@ -88,8 +88,8 @@ class Port {
   void reopen();
   /// The same for a caller that knows that the device is back: it does not wait for the next look.
   void reopen_now();
-  /// Has the thread leave and free a lost group, before it looks at the device: one that does not answer would keep the
-  /// caller waiting.
+  /// Has the thread leave and free a group that is lost, or was not used, before it looks at the device: one that does
+  /// not answer would keep the caller waiting.
   void retire(HeldGroup group);
   /// Waits until it is healthy.
   void await_healthy(std::chrono::nanoseconds limit);

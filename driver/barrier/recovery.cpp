@@ -72,6 +72,9 @@ std::optional<HeldGroup> Recovery::conclude(std::uint64_t k) {
     if (all_ready(k)) {
       return group;
     }
+    if (group.membership || group.owned) {
+      place_.port->retire(std::move(group));  // what kept another member may keep the device from answering
+    }
     pace_.failed();
   } else if (words_.voted(0, k, CheckVote::kOffer)) {
     offered_ = record_->sequence;
