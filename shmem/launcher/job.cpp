@@ -103,6 +103,7 @@ void Job::publish_pes() const {
     return;
   }
   std::vector<MpirProcess> pes;
+  pes.reserve(pes_.size());
   for (int pe = 0; pe < tools_.options.pes(); ++pe) {
     pes.push_back({parts_.host, programs_.file_of(pe), pes_[static_cast<std::size_t>(pe)].pid});
   }

@@ -57,9 +57,9 @@ constexpr UcxOption kSettings[] = {
 
 /// Variables of UCX to which users may give one value only. ucx.conf needs no such check: kSettings has precedence.
 struct UcxDemand {
-  const char* variable;
-  const char* value;
-  const char* why;
+  const char* variable = nullptr;
+  const char* value = nullptr;
+  const char* why = nullptr;
   unsigned since = 0;  // UCX 1.this
 };
 /// Without an adapter, or with one and UCX 1.23, requests carry out all operations.

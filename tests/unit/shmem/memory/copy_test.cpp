@@ -160,7 +160,7 @@ TEST(CopyRoutine, OfAPartDependsOnTheWholeWhereTheFirstCacheDoes) {
 
 TEST(CopyRoutine, OfOtherProcessorsIsTheLibrary) {
   const struct {
-    const char* name;
+    const char* name = nullptr;
     shmem::CopyProcessor processor;
   } others[] = {
       {"AMD, Debian 13", {.amd = true, .avx2 = true, .erms = true, .family = 25, .glibc = 41}},
