@@ -89,9 +89,12 @@ const char* Session::no_more_fds() const {
                                                   : nullptr;
 }
 
-// Under load the closer gets a processor late. A client that is too fast for it waits, too.
+// Under load the closer gets a processor late. A client that is too fast for it waits, too, and so do those for whose
+// descriptors there is no room as long as others' are to be closed.
 bool Session::waits_for_closer() {
-  if (account_->open <= kMaxOpenFds - Closer::kMostAtOnce || account_->waiting == 0) {
+  const char* const why = no_more_fds();
+  const bool is_too_fast = account_->open > kMaxOpenFds - Closer::kMostAtOnce && account_->waiting != 0;
+  if (why == nullptr && !is_too_fast) {
     unclosed_since_ = kNever;
     return false;
   }
@@ -99,8 +102,9 @@ bool Session::waits_for_closer() {
     return false;
   }
   unclosed_since_ = std::min(unclosed_since_, host_.now());
-  if (host_.now() - unclosed_since_ > kSilenceLimit) {
-    end("the file descriptors that it sent cannot be closed");
+  const bool is_hopeless = why != nullptr && (host_.closer().stuck(*account_->user) || host_.closer().done(0));
+  if (is_hopeless || host_.now() - unclosed_since_ > kSilenceLimit) {
+    end(why != nullptr ? why : "the file descriptors that it sent cannot be closed");
   }
   allowance_.pause_until(host_.now() + kCloserPause);
   return true;
@@ -108,10 +112,6 @@ bool Session::waits_for_closer() {
 
 // False: nothing more to read.
 bool Session::receive(Turn& turn) {
-  if (const char* const why = no_more_fds(); why != nullptr && brings_fds(socket_.get())) {
-    end(why);
-    return false;
-  }
   if (waits_for_closer()) {
     return false;
   }

@@ -34,6 +34,9 @@ void close_when_allowed(int fd) {
 
 class Host final : public fake_device::SessionHost {
  public:
+  /// It may open so many files.
+  explicit Host(std::size_t files) : closer_(files, close_when_allowed) {}
+
   Time time = 1'000'000;
 
   fake_device::Engine& engine() override { return engine_; }
@@ -48,14 +51,14 @@ class Host final : public fake_device::SessionHost {
   fake_device::Log log_{fake_device::LogLevel::kError};
   fake_device::EventSignaller signaller_;
   fake_device::InterruptQueue interrupts_{signaller_, [] { return Time{0}; }};
-  Closer closer_{100'000, close_when_allowed};
+  Closer closer_;
   fake_device::DmaPool dma_pool_;
   fake_device::Engine engine_{fake_device::gba_profile(), 1};
 };
 
 class SessionTest : public ::testing::Test {
  protected:
-  SessionTest() {
+  explicit SessionTest(std::size_t files = 100'000) : host_(files) {
     std::array<int, 2> ends{-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
     client_ = base::UniqueFd(ends[1]);
@@ -139,6 +142,46 @@ TEST_F(SessionTest, AClientWhoseDescriptorsCannotBeClosedIsDropped) {
   EXPECT_TRUE(session_->ended());
   EXPECT_GE(host_.now() - begin, fake_device::kSilenceLimit);
   EXPECT_LT(most, static_cast<std::size_t>(kMore));
+}
+
+class FewFilesSessionTest : public SessionTest {
+ protected:
+  FewFilesSessionTest() : SessionTest(400) {}
+
+  /// More than the part of one user.
+  std::vector<fake_device::Given> connections_of_the_same_user() {
+    const auto account = std::make_shared<fake_device::FdAccount>(account_->user);
+    std::vector<fake_device::Given> all;
+    while (!host_.closer().overfull(*account_->user)) {
+      all.emplace_back(host_.closer(), account, base::UniqueFd(::dup(client_.get())), /*is_connection=*/true);
+    }
+    return all;
+  }
+};
+
+/// Connections were dropped, and the closer gets no processor.
+TEST_F(FewFilesSessionTest, AClientWaitsWhileConnectionsOfItsUserAreClosedLate) {
+  may_close.store(false);
+  connections_of_the_same_user();
+  send_fd();
+  for (int turns = 0; turns < 1000; ++turns) {
+    ASSERT_FALSE(serve());
+    ASSERT_FALSE(session_->ended());
+    host_.time += fake_device::kSecond / 1000;
+  }
+  may_close.store(true);
+  while (!host_.closer().done(1000)) {
+  }
+  host_.time = std::max(host_.time, session_->resumes());
+  EXPECT_TRUE(serve());
+  EXPECT_FALSE(session_->ended());
+}
+
+TEST_F(FewFilesSessionTest, AClientIsDroppedIfItsUserKeepsThemOpen) {
+  const auto kept = connections_of_the_same_user();
+  send_fd();
+  EXPECT_FALSE(serve());
+  EXPECT_TRUE(session_->ended());
 }
 
 }  // namespace
