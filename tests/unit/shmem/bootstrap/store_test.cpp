@@ -68,11 +68,12 @@ TEST(StoreBootstrap, NamesOneWhoseNumberAnotherProcessHas) {
   EXPECT_EQ(second_step([](StoreSender& sender) { --sender.start; }).code, std::errc::owner_dead);
 }
 
-/// A store in this process.
+/// A store in this process. Its first `keys` can be read when all of them are there: until then a PE cannot learn that
+/// another one has ended.
 class MapStore {
  public:
   using Change = std::function<void(const std::string& key, StoreSender& sender)>;
-  explicit MapStore(Change change) : change_(std::move(change)) {}
+  MapStore(std::size_t keys, Change change) : keys_(keys), change_(std::move(change)) {}
 
   KeyValueStore calls() {
     return {[this](const std::string& key, std::span<const std::byte> value) -> Result<void> {
@@ -89,7 +90,7 @@ class MapStore {
             [this](const std::string& key, std::span<std::byte> value) -> Result<void> {
               const std::scoped_lock lock(mutex_);
               const auto found = values_.find(key);
-              if (found == values_.end()) {
+              if (found == values_.end() || values_.size() < keys_) {
                 return fail(std::errc::resource_unavailable_try_again, "no such key");
               }
               std::copy(found->second.begin(), found->second.end(), value.begin());
@@ -98,6 +99,7 @@ class MapStore {
   }
 
  private:
+  const std::size_t keys_;
   const Change change_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::byte>> values_;
@@ -106,7 +108,7 @@ class MapStore {
 // PE 2 is dead. PE 1 notices and ends, before PE 0 looks.
 TEST(StoreBootstrap, NamesTheFirstOfThoseThatHaveEnded) {
   const pid_t ended = ended_process();
-  MapStore store([&](const std::string& key, StoreSender& sender) { sender.pid = key.back() == '0' ? 0 : ended; });
+  MapStore store(3, [&](const std::string& key, StoreSender& sender) { sender.pid = key.back() == '0' ? 0 : ended; });
   std::array<StoreBootstrap, 3> pes{StoreBootstrap(store.calls(), 0, 3), StoreBootstrap(store.calls(), 1, 3),
                                     StoreBootstrap(store.calls(), 2, 3)};
   const std::array<std::byte, 1> mine{};
