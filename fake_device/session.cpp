@@ -20,6 +20,8 @@ constexpr std::size_t kMaxPostedWrites = 4096;
 // Each vector of the larger device armed twice, ERR, REQ and files: the first ones are being closed.
 constexpr std::size_t kMaxOpenFds = 2 * GBA_SWITCH_MSIX_VECTORS + 128;
 constexpr Time kCloserPause = kSecond / 500;
+// There may be hundreds of clients for whose descriptors there is no room, and a look at each is a system call.
+constexpr Time kRoomPause = kSecond / 25;
 constexpr unsigned kMostLoggedRefusals = 8;
 
 std::string peer_text(int socket) {
@@ -106,7 +108,7 @@ bool Session::waits_for_closer() {
   if (is_hopeless || host_.now() - unclosed_since_ > kSilenceLimit) {
     end(why != nullptr ? why : "the file descriptors that it sent cannot be closed");
   }
-  allowance_.pause_until(host_.now() + kCloserPause);
+  allowance_.pause_until(host_.now() + (why != nullptr ? kRoomPause : kCloserPause));
   return true;
 }
 
