@@ -245,7 +245,9 @@ void Job::restart(int pe) {
     say(fmt::format("cannot start PE {} again: {}", tools_.options.number(pe), pid.error().text));
     return;
   }
-  lost = Pe{{*pid, true}, false, false, false, lost.restarts + 1};
+  const int restarts = lost.restarts + 1;
+  lost = Pe{{*pid, true}};
+  lost.restarts = restarts;
   publish_pes();
 }
 
@@ -309,9 +311,10 @@ bool Job::may_have_another_cause(const JobEnd& ended) {
       pe.was_dying = pe.running && base::is_dying(pe.pid);
     }
   }
-  const bool any = may_be_consequence(ended);
-  return std::ranges::any_of(pes_, [any](const Pe& pe) { return pe.running && (any || pe.was_dying); }) &&
-         Clock::now() < *reported_since_ + kCause;
+  const auto waited = Clock::now() - *reported_since_;
+  const bool any = may_be_consequence(ended) && waited < kCause;
+  return std::ranges::any_of(pes_,
+                             [&](const Pe& pe) { return pe.running && (any || (pe.was_dying && waited < kDying)); });
 }
 
 void Job::look_for_abort() {

@@ -22,8 +22,6 @@ using std::chrono::milliseconds;
 
 /// When a terminal shows for the first time what the job waits for.
 constexpr milliseconds kProgress{5000};
-/// How long an exit waits for the end of a process that is dying and may be its cause.
-constexpr milliseconds kDying{1000};
 
 bool is_for_pes(int signal) {
   return signal == SIGUSR1 || signal == SIGUSR2;

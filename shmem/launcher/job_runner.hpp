@@ -52,6 +52,9 @@ class JobRunner {
 
   /// The poll interval for events that wake no poll(), such as a PE that ends the job.
   static constexpr std::chrono::milliseconds kLook{100};
+  /// How long the end of a process that is dying, and may be the cause of another one's, is waited for. The kernel
+  /// needs a processor for it, which others may have.
+  static constexpr std::chrono::milliseconds kDying{10'000};
   static constexpr int kTimeoutStatus = 124;
   static constexpr int kCannotExecute = 126;
   static constexpr int kNotFound = 127;

@@ -71,7 +71,7 @@ class Hosts {
                               const std::vector<std::string>& environment = {}) const;
   /// Runs a program on the host to its end, as test_support::run.
   [[nodiscard]] Outcome run(int host, const std::vector<std::string>& command,
-                            const std::vector<std::string>& environment = {}, Seconds limit = Seconds{30}) const;
+                            const std::vector<std::string>& environment = {}, Seconds limit = Seconds{120}) const;
 
   /// Replaces the cable. The host is off the network for a moment, and its MTU is 1500 again. With such a cable the
   /// host does not notice that its link is down. Throws std::runtime_error if there is no /dev/net/tun.

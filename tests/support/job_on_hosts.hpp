@@ -14,7 +14,7 @@ namespace test_support {
 class JobOnHosts {
  public:
   using Environment = std::vector<std::string>;
-  static constexpr Seconds kTimeLimit{30};
+  static constexpr Seconds kTimeLimit{120};
 
   /// `host_of`: the host of each PE; PE 0, to which the others connect, is on h0. `all`: the environment of all PEs;
   /// `own`: of one PE each.

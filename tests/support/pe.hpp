@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 /// Runs a job to its end: oshrun -n pes [--gba gba]. The first word of `command` is the name of a program of the tests,
 /// or a path.
 inline Outcome run_pes(int pes, const std::string& gba, Words command, const Words& environment = {},
-                       Seconds limit = Seconds{30}) {
+                       Seconds limit = Seconds{120}) {
   if (command[0].find('/') == std::string::npos) {
     command[0] = test_program(command[0]);
   }
@@ -33,7 +33,7 @@ inline Outcome run_pes(int pes, const std::string& gba, Words command, const Wor
 
 /// The same for a job that must succeed.
 inline Outcome run_clean(int pes, const std::string& gba, const Words& command, const Words& environment = {},
-                         Seconds limit = Seconds{30}) {
+                         Seconds limit = Seconds{120}) {
   auto job = run_pes(pes, gba, command, environment, limit);
   EXPECT_TRUE(job.exit.clean()) << pes << " PEs of " << testing::PrintToString(command) << '\n' << job.output;
   return job;

@@ -165,7 +165,7 @@ TEST_F(HugePages, AreReturnedWhenThePesAreKilled) {
     GTEST_SKIP() << "no pool of huge pages can be made here";
   }
   Process job(oshrun(kPes, "off", {test_program("shmem_pes"), "heap_pages", "wait"}), kSmallHeaps);
-  ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{30})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{120})) << job.output();
   EXPECT_LE(huge_pages("free_hugepages"), kPool - kPagesOfAJob);
   job.signal(SIGKILL);
   EXPECT_TRUE(is_returned(kPool));

@@ -70,7 +70,7 @@ TEST(Trace, IsValidWhenAPeIsKilled) {
   TempDir dir;
   const std::string path = dir.file("trace.json");
   Process job(oshrun(kPes, "off", {test_program("barrier_pes"), "1000000000"}), {"SHMEM_TRACE=" + path});
-  ASSERT_TRUE(job.wait_for_output("PE 1 pid", Seconds{30})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("PE 1 pid", Seconds{120})) << job.output();
   struct stat status {};
   while (::stat(path.c_str(), &status) != 0 || status.st_size < 300'000) {
     ASSERT_FALSE(job.wait(Seconds{0.01})) << job.output();

@@ -110,7 +110,7 @@ TEST(AscendDemos, GiveTheRightBytesOnTwoNodes) {
 std::string rewritten(const std::string& line, const std::string& cores = "1") {
   const TempDir dir;
   std::ofstream(dir.file("k.asc")) << "\n" << line << "\n";
-  return run({ASCEND_LAUNCHES, dir.file("k.asc"), "-c", cores}, {}, Seconds{30}).output;
+  return run({ASCEND_LAUNCHES, dir.file("k.asc"), "-c", cores}).output;
 }
 
 TEST(AscendLaunches, BecomeCalls) {
@@ -189,9 +189,9 @@ TEST(AscendLaunches, ReadAndNameAnyFile) {
   const TempDir dir;
   const std::string name = dir.file("caf\xe9 \"a\\b.asc");
   std::ofstream(name) << "// caf\xe9\nk<<<1, 0, s>>>(x);\n";
-  const auto latin = run({ASCEND_LAUNCHES, name}, {}, Seconds{30});
+  const auto latin = run({ASCEND_LAUNCHES, name});
   EXPECT_THAT(latin.output, HasSubstr("\\\"a\\\\b.asc\"\n// caf\xe9\nshmemx_ascend_launch(1, s,"));
-  const auto missing = run({ASCEND_LAUNCHES, dir.file("none")}, {}, Seconds{30});
+  const auto missing = run({ASCEND_LAUNCHES, dir.file("none")});
   EXPECT_EQ(missing.exit.code, 1);
   EXPECT_THAT(missing.output, AllOf(StartsWith("ascend-launches: "), EndsWith("none: No such file or directory\n")));
   EXPECT_THAT(rewritten("k<<<1, 0, s>>>(x)", "0"), HasSubstr("-c 0: a block has at least one core"));

@@ -88,7 +88,7 @@ TEST(Globals, AreNotSymmetricWhenSwitchedOff) {
               HasSubstr("shmem_signal_set: 8 bytes at the given address are not inside the symmetric heap"));
 }
 
-Outcome process_pes(int pes, std::vector<std::string> arguments, Seconds limit = Seconds{30}) {
+Outcome process_pes(int pes, std::vector<std::string> arguments, Seconds limit = Seconds{120}) {
   arguments.insert(arguments.begin(), test_program("globals_process_pes"));
   return run(oshrun(pes, "off", std::move(arguments)), {"SHMEM_INFO=1"}, limit);
 }
@@ -128,7 +128,7 @@ TEST(Globals, HideNoCrashFromTheProgramsHandler) {
 TEST(Globals, LeaveNoSignalHandler) {
   for (const std::string backtrace : {"0", "1"}) {
     const auto job = run(oshrun(2, "off", {test_program("globals_process_pes"), "handlers"}),
-                         {"SHMEM_INFO=1", "SHMEM_BACKTRACE=" + backtrace}, Seconds{30});
+                         {"SHMEM_INFO=1", "SHMEM_BACKTRACE=" + backtrace}, Seconds{120});
     EXPECT_TRUE(job.exit.clean()) << job.output;
   }
 }

@@ -102,7 +102,7 @@ class OshrunProfile : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(OshrunProfile, CountsCallsAndBytes) {
-  const auto job = run({oshrun(1, "off", {})[0], "--profile=" + prefix_, "-n", "3", program()}, {}, Seconds{30});
+  const auto job = run({oshrun(1, "off", {})[0], "--profile=" + prefix_, "-n", "3", program()});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(job.output, "oshrun: profile of 3 PEs: " + prefix_ + ".txt and " + prefix_ + ".svg\n");
   const std::string text = read(prefix_ + ".txt");
@@ -143,7 +143,7 @@ TEST(OshrunProfile, NamesTheCallsInWhichAJobEnds) {
   const std::string prefix = dir.file("report");
   const auto job =
       run({oshrun(1, "off", {})[0], "--profile=" + prefix, "-n", "3", test_program("counted_c_pes"), "abort"}, {},
-          Seconds{30});
+          Seconds{120});
   EXPECT_EQ(job.exit.code, 128 + SIGABRT) << job.output;
   const std::string text = read(prefix + ".txt");
   expect_counts(text);
@@ -192,7 +192,7 @@ TEST(OshrunProfile, TracesCallsBesideTheBarriers) {
   const std::string trace = dir.file("trace.json");
   const auto job =
       run({oshrun(1, "off", {})[0], "--profile=" + dir.file("report"), "-n", "3", test_program("counted_c_pes")},
-          {"SHMEM_TRACE=" + trace}, Seconds{30});
+          {"SHMEM_TRACE=" + trace}, Seconds{120});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   for (int pe = 0; pe < kPes; ++pe) {
     expect_calls_of(pe, calls_of(trace));
@@ -216,14 +216,14 @@ TEST(OshrunProfile, TracesCallsOfEachNode) {
 TEST(OshrunProfile, ProgramsWithoutTheLibraryAreNamed) {
   TempDir dir;
   const std::string prefix = dir.file("report");
-  const auto job = run({oshrun(1, "off", {})[0], "--profile=" + prefix, "-n", "2", "true"}, {}, Seconds{30});
+  const auto job = run({oshrun(1, "off", {})[0], "--profile=" + prefix, "-n", "2", "true"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(read(prefix + ".txt"), HasSubstr("No PE has called shmem_init: "));
 }
 
 /// The routines that a library defines for programs.
 std::set<std::string> exported(const std::string& library) {
-  const auto symbols = run({"nm", "-D", "--defined-only", library}, {}, Seconds{30});
+  const auto symbols = run({"nm", "-D", "--defined-only", library});
   std::set<std::string> names;
   std::istringstream lines(symbols.output);
   for (std::string address, type, name; lines >> address >> type >> name;) {
