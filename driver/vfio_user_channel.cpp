@@ -168,8 +168,9 @@ Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span
 }
 
 /// A server that has a request and is neither running nor about to run will not answer it. The first look at it is
-/// compared with the one before this request, if there was any, so that it takes two to find a silent one. Before
-/// VERSION has been answered, the process that listens may be a service manager, which sleeps while the server works.
+/// compared with the one before this request, if there was any, so that it takes two to find a silent one. A look that
+/// is late, because this process had no processor, counts no more than another. Before VERSION has been answered, the
+/// process that listens may be a service manager, which sleeps while the server works.
 Result<void> VfioUserChannel::await_reply() {
   const Deadline last = Deadline::after(std::max<std::chrono::nanoseconds>(reply_timeout_, kLongestReply));
   Deadline deadline = Deadline::after(reply_timeout_);
@@ -177,10 +178,11 @@ Result<void> VfioUserChannel::await_reply() {
   while (!await_input(socket_.get(), Deadline::after(deadline.left(kLongestIdle)))) {
     const bool works = server_.works() || !ready_;
     const auto before = std::exchange(looked, Clock::now());
-    if (server_.starved()) {
-      deadline.extend(looked - before);
-    }
-    if (!works || deadline.passed() || last.passed()) {
+    const auto since = looked - before;
+    deadline.extend(server_.starved() ? since
+                                      : std::max<Clock::duration>(since - kLongestIdle, Clock::duration::zero()));
+    const bool over = !works || deadline.passed() || last.passed();
+    if (over && !await_input(socket_.get(), Deadline::after({}))) {  // perhaps it came while this looked
       return fail(std::errc::timed_out, "no answer in time");
     }
   }

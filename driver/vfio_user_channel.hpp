@@ -70,9 +70,9 @@ struct Reply {
 /// connection, breaks the protocol or does not answer in time *breaks* the channel: that and all later calls fail as
 /// calls on a device that was lost so. An error reply breaks nothing; its errno is the code of the error.
 ///
-/// In time: a server that has work to do may take as long as kReplyTimeout, in which the time that it waits for a
-/// processor does not count, and at most kLongestReply. One that does nothing for kLongestIdle, although a request
-/// waits for it, does not answer: it is stopped, frozen or stuck.
+/// In time: a server that has work to do may take as long as kReplyTimeout, in which the time that it or this process
+/// waits for a processor does not count, and at most kLongestReply. One that does nothing for kLongestIdle, although a
+/// request waits for it, does not answer: it is stopped, frozen or stuck.
 class VfioUserChannel {
  public:
   static constexpr std::chrono::seconds kReplyTimeout{5};

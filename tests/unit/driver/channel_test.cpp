@@ -282,6 +282,18 @@ TEST(VfioUserChannel, ServerThatWaitsForAProcessorHasMoreTime) {
   EXPECT_TRUE(ask(*server.channel(std::chrono::seconds{1})));
 }
 
+TEST(VfioUserChannel, ServerHasTheTimeInWhichTheClientHadNoProcessor) {
+  const ServerProcess server([](const ServerEnd& end) {
+    const Received request = end.receive();
+    ::kill(::getppid(), SIGSTOP);
+    work_for(1500);
+    ::kill(::getppid(), SIGCONT);
+    work_for(300);
+    end.reply(request, wire_bytes(kInfo));
+  });
+  EXPECT_TRUE(ask(*server.channel(std::chrono::seconds{1})));
+}
+
 TEST(VfioUserChannel, BusyServerOfASleepingServiceManagerMayUseTheWholeTimeout) {
   const ServerProcess server(answer_after_a_while, Listens::kManager);
   EXPECT_TRUE(ask(*server.channel(kForAnyTime)));
