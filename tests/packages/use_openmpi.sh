@@ -38,10 +38,11 @@ mpicc -o barriers barriers.c
 : >device.log
 gba-fake-device --socket "$PWD/gba.sock" >device.log 2>&1 &
 device=$!
-for ((tries = 0; tries < 100; tries++)); do
+for ((tries = 0; tries < 600; tries++)); do
   ! grep -q "ready on" device.log || break
   sleep 0.1
 done
+grep -q "ready on" device.log || die "the device is not ready after a minute: $(cat device.log)"
 unset "${!OMPI_MCA_@}"
 export TMPDIR="$PWD" GBA_DEVICE="vfio-user:$PWD/gba.sock" OMPI_MCA_coll_gba_verbose=5
 # The machine may have no other network, of which Open MPI 5 complains.
@@ -51,7 +52,7 @@ export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$PWD"
 # use WHAT PATTERN: runs the program, whose output must match PATTERN.
 use() {
   local output
-  output="$(timeout -k 1 60 mpirun --allow-run-as-root --oversubscribe -np 2 ./barriers 2>&1)" || die "$1: $output"
+  output="$(timeout -k 1 300 mpirun --allow-run-as-root --oversubscribe -np 2 ./barriers 2>&1)" || die "$1: $output"
   # shellcheck disable=SC2053 # a pattern
   [[ "$output" == $2 ]] || die "$1: mpirun printed \"$output\", not $2"
 }

@@ -362,7 +362,7 @@ TEST_F(RunTests, SoakRunsTheTestsForArm64OnRequestAndByDefault) {
 TEST_F(RunTests, SoakRepeatsUntilItsTimeIsOver) {
   tree_.programs().add("ctest", "true");
   test_support::Process soak({tree_.file("scripts/soak.sh"), "1"}, tree_.environment());
-  EXPECT_TRUE(soak.wait_for_output("== soak round 3", test_support::Seconds{20})) << soak.output();
+  EXPECT_TRUE(soak.wait_for_output("== soak round 3", test_support::Seconds{120})) << soak.output();
 }
 
 TEST_F(RunTests, FlakesListsWhatDidNotPassEachTime) {

@@ -16,8 +16,8 @@ namespace {
 
 using test_support::Seconds;
 
-constexpr Seconds kBootLimit{120};
-constexpr Seconds kStepLimit{60};
+constexpr Seconds kBootLimit{600};
+constexpr Seconds kStepLimit{300};
 
 void make_initramfs(const std::string& kernel, const std::string& output) {
   const std::string script = GBA_SOURCE_DIR "/tests/vm/make-initramfs.sh";

@@ -44,7 +44,7 @@ Transcript boot(const std::string& kernel, const std::string& script, std::vecto
   const test_support::TempDir dir;
   arguments.insert(arguments.begin(), GBA_SOURCE_DIR "/tests/vm/" + script);
   arguments.push_back(dir.file("initramfs"));
-  const auto made = test_support::run(arguments, {}, test_support::Seconds{60});
+  const auto made = test_support::run(arguments, {}, test_support::Seconds{300});
   if (!made.exit.clean()) {
     return {script + " failed: " + made.output, {}};
   }

@@ -33,7 +33,7 @@ vm::Transcript boot(const std::string& kernel) {
   if (!kComponents.empty()) {
     arguments.insert(arguments.end(), {test_program("openmpi_barrier_ranks"), test_program("openmpi_shmem_ranks")});
   }
-  return vm::boot(kernel, "make-shmem-initramfs.sh", arguments, test_support::Seconds{280});
+  return vm::boot(kernel, "make-shmem-initramfs.sh", arguments, test_support::Seconds{800});
 }
 
 class OnVfio : public testing::TestWithParam<std::string> {

@@ -30,7 +30,7 @@ class Tool : public testing::TestWithParam<std::string> {
     if (runs.find(GetParam()) == runs.end()) {
       runs[GetParam()] = vm::boot(GetParam(), "make-tool-initramfs.sh",
                                   {vm::cache_folder(), GetParam(), test_support::program("gba"), GBA_UDEV_DIR},
-                                  test_support::Seconds{240});
+                                  test_support::Seconds{800});
     }
     vm::Transcript& run = runs[GetParam()];
     const Said& found = run.commands[name];

@@ -8,12 +8,7 @@ void BarrierTest::start_members(std::uint32_t count, const Run& run, std::uint64
   handle_ = alloc(owner_.get(), count, sequence);
   ASSERT_EQ(gba_group_enable(owner_.get(), &handle_), 0) << gba_error_text();
   for (std::uint32_t m = 0; m < count; ++m) {
-    // Only the last member may hold.
-    Run mine = run;
-    if (m + 1 < count) {
-      mine.hold_at = 0;
-    }
-    add_member(handle_, m, mine);
+    add_member(handle_, m, run);
   }
 }
 

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "driver/tool/system.hpp"
 #include "gba/gba.h"
@@ -15,7 +17,12 @@
 namespace driver_test {
 namespace {
 
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Contains;
+using testing::Each;
 using testing::HasSubstr;
+using testing::Matches;
 
 constexpr std::uint64_t kLimitNs = 60'000'000'000;
 
@@ -62,8 +69,12 @@ TEST_F(BarrierTest, KilledDeviceIsReportedToAllWaiters) {
   start_members(4, {.rounds = 1000, .hold_at = 20});
   ASSERT_TRUE(member(3).wait_for_output("holding", kLimit)) << member(3).output();
   kill_device();
-  expect_failures(3,
-                  "failed wait " + std::to_string(ECONNABORTED) + " gba: the device vfio-user:" + path() + " is lost");
+  expect_failures(3, "failed wait " + std::to_string(ECONNABORTED) + " gba: ");
+  for (std::size_t m = 0; m < 3; ++m) {
+    // It may be lost while the member waits, or while it asks the device.
+    EXPECT_THAT(member(m).output(), AnyOf(HasSubstr("the device vfio-user:" + path() + " is lost"),
+                                          HasSubstr("lost the device vfio-user:" + path() + " in ")));
+  }
 }
 
 TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNoMember) {
@@ -98,20 +109,23 @@ TEST_F(BarrierTest, KilledMemberIsReportedToTheOthers) {
 }
 
 TEST_F(BarrierTest, TimeoutNamesTheMissingMember) {
-  start_members(5, {.rounds = 1000, .wait_ms = 300, .hold_at = 10});
-  ASSERT_TRUE(member(4).wait_for_output("holding", kLimit)) << member(4).output();
+  const auto names_it = HasSubstr("barrier 10 was not released in time: member 4 did not arrive");
   // The first member to end leaves the group, which gives the others an error release.
-  std::size_t timed_out = 0;
-  for (std::size_t m = 0; m < 4; ++m) {
-    ASSERT_TRUE(member(m).wait(kLimit));
-    const bool mine =
-        member(m).output().find("barrier 10 was not released in time: member 4 did not arrive") != std::string::npos;
-    timed_out += mine ? 1 : 0;
-    if (!mine) {
-      EXPECT_THAT(member(m).output(), HasSubstr("failed wait " + std::to_string(EPIPE)));
-    }
-  }
-  EXPECT_GE(timed_out, 1U);
+  const auto left = HasSubstr("failed wait " + std::to_string(EPIPE));
+  const auto outputs = test_support::with_timeouts(
+      [&](int seconds) {
+        const std::size_t before = member_count();
+        start_members(5, {.rounds = 1000, .wait_ms = static_cast<std::uint64_t>(seconds) * 1000, .hold_at = 10});
+        EXPECT_TRUE(member(before + 4).wait_for_output("holding", kLimit)) << member(before + 4).output();
+        std::vector<std::string> ends;
+        for (std::size_t m = before; m < before + 4; ++m) {
+          EXPECT_TRUE(member(m).wait(kLimit));
+          ends.push_back(member(m).output());
+        }
+        return ends;
+      },
+      Matches(AllOf(Contains(names_it), Each(AnyOf(names_it, left)))));
+  EXPECT_THAT(outputs, AllOf(Contains(names_it), Each(AnyOf(names_it, left))));
 }
 
 TEST_F(BarrierTest, MissingNamesTheMembersThatHaveNotArrived) {
@@ -142,9 +156,11 @@ TEST_F(BarrierTest, WaiterSleeps) {
   start_members(2, {.rounds = 10, .hold_at = 5});
   ASSERT_TRUE(member(1).wait_for_output("holding", kLimit));
   ::usleep(1'000'000);  // the waiter's naps are at their longest by then
+  const auto start = std::chrono::steady_clock::now();
   const long before = voluntary_switches(member(0).pid());
   ::usleep(2'000'000);
-  EXPECT_LE(voluntary_switches(member(0).pid()) - before, 40);
+  const long naps = voluntary_switches(member(0).pid()) - before;
+  EXPECT_LE(naps, (std::chrono::steady_clock::now() - start) / std::chrono::milliseconds(50));
 }
 
 TEST_F(BarrierTest, SleeperIsInterruptedEachTimeTheDeviceIsReopened) {

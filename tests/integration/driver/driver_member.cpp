@@ -4,7 +4,7 @@
 //   driver_member DEVICE GROUP KEY COUNT SEQUENCE MEMBER FIRST LAST SHARED [WAIT_MS [HOLD_AT]]
 //
 // SHARED is a file with one 8-byte word per member, in which each member records its progress: after a barrier no
-// member may be behind. At HOLD_AT the member prints "holding" and does not arrive.
+// member may be behind. At HOLD_AT the last member prints "holding" and does not arrive.
 //
 // Exits with 0; with 3 and "failed" if a call fails; with 4 and "wrong" if it is released early.
 //
@@ -36,7 +36,7 @@ struct Arguments {
   std::uint64_t first;
   std::uint64_t last;
   const char* shared;
-  std::uint64_t wait_ms;  // in the round in which a member holds, and later
+  std::uint64_t wait_ms;  // in the round in which the last member holds, and later
   std::uint64_t hold_at;
 };
 
@@ -98,7 +98,7 @@ bool any_member_behind(std::span<std::uint64_t> words, std::uint64_t sequence) {
 int run_barriers(const Arguments& arguments, gba_group* group) {
   const auto words = map_words(arguments.shared, arguments.handle.member_count);
   for (std::uint64_t k = arguments.first; k <= arguments.last; ++k) {
-    if (k == arguments.hold_at) {
+    if (k == arguments.hold_at && arguments.member + 1 == arguments.handle.member_count) {
       hold();
     }
     std::atomic_ref(words[arguments.member]).store(k, std::memory_order_relaxed);

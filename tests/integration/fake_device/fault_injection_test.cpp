@@ -166,7 +166,7 @@ TEST_F(DebugRegion, ForgesStaleAndFutureArrivals) {
 
 TEST_F(DebugRegion, SlowsACommandDown) {
   set(GBA_DEBUG_PORT, 1);
-  set(GBA_DEBUG_TIME, 300'000'000);
+  set(GBA_DEBUG_TIME, 2'000'000'000);
   ASSERT_EQ(inject(GBA_INJECT_SLOW_COMMAND), 0U);
   EXPECT_EQ(owner_.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_OK}) << "another port";
   const auto start = std::chrono::steady_clock::now();
@@ -178,7 +178,7 @@ TEST_F(DebugRegion, SlowsACommandDown) {
   while (GBA_FIELD_GET(GBA_CMD_STATUS_BUSY, other_.read(GBA_REG_CMD_STATUS)) != 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(290));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1990));
   EXPECT_EQ(other_.read(GBA_REG_CMD_STATUS), 0U) << "the outcome of ALLOC";
   EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, other_.result()), 1U);
 }

@@ -72,9 +72,9 @@ TEST_F(OpenRound, IsReadyThenActiveThenComplete) {
 }
 
 TEST_F(OpenRound, TimesOutAlthoughTheDeviceSleeps) {
-  set(GBA_GROUP_TIMEOUT, 100 * kMillisecond);
   arrive_all(1);
   EXPECT_EQ(third_.wait_flag(group_, 0), 1U);
+  set(GBA_GROUP_TIMEOUT, 2000 * kMillisecond);
   arrive_two(2);
   expect_error(GBA_ERROR_TIMEOUT, 1, 2);
   EXPECT_EQ(third_.wait_flag(group_, 1), error_word(GBA_ERROR_TIMEOUT, 1)) << "the late member";

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -216,8 +217,10 @@ int main(int argc, char** argv) {
   std::printf("PE %d: %s, early %llu, by device %llu, by software %llu\n", me, stats.algorithm,
               static_cast<unsigned long long>(early), static_cast<unsigned long long>(stats.by_device),
               static_cast<unsigned long long>(stats.by_software));
-  if (me == 0 && stats.reason[0] != '\0') {
-    std::printf("reason: %s\n", stats.reason);
+  // The others only say that a member left.
+  const std::string_view reason = stats.reason;
+  if (!reason.empty() && (me == 0 || reason.find("a member left the group") == reason.npos)) {
+    std::printf("reason: %s (PE %d)\n", stats.reason, me);
   }
   board.end();
   shmem_finalize();

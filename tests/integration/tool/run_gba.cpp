@@ -10,7 +10,7 @@ test_support::Outcome gba(std::vector<std::string> arguments, std::vector<std::s
   line.insert(line.end(), environment.begin(), environment.end());
   line.push_back(test_support::program("gba"));
   line.insert(line.end(), arguments.begin(), arguments.end());
-  return test_support::run(line, {}, test_support::Seconds{60});
+  return test_support::run(line, {}, test_support::Seconds{300});
 }
 
 Json gba_json(std::vector<std::string> arguments, const std::vector<std::string>& environment, int code) {

@@ -136,10 +136,13 @@ class Attacks : public Bystanders {
 
  private:
   microseconds attack(const Attacker& attacker, unsigned count) {
-    const auto end = Clock::now() + std::chrono::seconds(test_support::repeats(1, 10));
-    const auto go_on = [this, end] { return Clock::now() < end && !loop().lost() && device().running(); };
     std::vector<std::thread> threads;
     Newcomers newcomers(path());
+    const auto end = Clock::now() + std::chrono::seconds(test_support::repeats(1, 10));
+    const auto go_on = [&, end] {
+      const auto last = newcomers.welcome() > 0 ? end : end + std::chrono::minutes(1);
+      return Clock::now() < last && !loop().lost() && device().running();
+    };
     loop().take_worst();
     for (unsigned number = 0; number < count; ++number) {
       threads.emplace_back([&attacker, go_on, number] {
