@@ -299,9 +299,16 @@ bool Job::may_be_cause(int pe, int wait_status) const {
   if (!reported) {
     return true;
   }
-  // A PE that ends by itself after the report of an error does so because of it.
-  return WIFSIGNALED(wait_status) && reported->pe != kLauncher &&
-         (may_be_consequence(*reported) || !reported_since_ || pes_[static_cast<std::size_t>(pe)].was_dying);
+  if (reported->pe == kLauncher) {
+    return false;
+  }
+  const bool was_early = !reported_since_ || pes_[static_cast<std::size_t>(pe)].was_dying;
+  if (WIFSIGNALED(wait_status)) {
+    return was_early || may_be_consequence(*reported);
+  }
+  // A PE that ends by itself after the report of an error does so because of it, with the same status.
+  return was_early && may_be_consequence(*reported) && pe != reported->pe &&
+         exit_status(wait_status) != reported->status;
 }
 
 bool Job::may_have_another_cause(const JobEnd& ended) {

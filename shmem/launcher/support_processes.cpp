@@ -89,9 +89,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kProgram = "gba-fake-device";
-constexpr milliseconds kStartLimit{10000};
+constexpr milliseconds kStartLimit{60'000};
 /// The time in which it may end by itself.
 constexpr milliseconds kStopLimit{2000};
+/// A process that the kernel does not kill is not waited for.
+constexpr milliseconds kKillLimit{10000};
 constexpr milliseconds kLookForEnd{2};
 
 Result<std::string> find_device_program() {
@@ -172,7 +174,7 @@ Result<void> DeviceProcess::await_ready() const {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     pollfd poll{output_.get(), POLLIN, 0};
     if (left.count() <= 0) {
-      return fail(std::errc::timed_out, "was not ready within 10 s");
+      return fail(std::errc::timed_out, "was not ready within 60 s");
     }
     if (::poll(&poll, 1, static_cast<int>(left.count())) <= 0) {
       continue;
@@ -197,7 +199,7 @@ DeviceProcess::~DeviceProcess() {
     return;
   }
   ::kill(pid_, SIGKILL);
-  if (!await_end(pid_, kStopLimit)) {
+  if (!await_end(pid_, kKillLimit)) {
     say(fmt::format("the fake device (pid {}) does not end", pid_));
   }
 }
@@ -208,8 +210,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLeftoverLook{5};
-/// A process that the kernel does not kill is not waited for.
-constexpr milliseconds kKillLimit{5000};
 
 /// From /proc/PID/stat: "PID (name, of any characters) state parent ...".
 pid_t parent_of(pid_t pid) {

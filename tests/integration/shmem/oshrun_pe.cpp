@@ -128,6 +128,35 @@ int run_die_slowly(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   return 0;
 }
 
+/// "exit_unseen PE STATUS": PE exits while oshrun stands still, which a neighbour notices and reports.
+int run_exit_unseen(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  const int victim = number(arguments, 1);
+  const bool tells = bootstrap.rank() == (victim + 1) % bootstrap.size();
+  const pid_t own = ::getpid();
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(&own, 1)));
+  if (!all) {
+    give_up(all.error());
+  }
+  if (tells) {
+    ::kill(::getppid(), SIGSTOP);
+  }
+  barrier(bootstrap);
+  if (bootstrap.rank() == victim) {
+    std::_Exit(number(arguments, 2));
+  }
+  if (tells) {
+    pid_t pid = 0;
+    std::memcpy(&pid, all->data() + static_cast<std::size_t>(victim) * sizeof(pid), sizeof(pid));
+    while (!is_dying(pid)) {
+    }
+    bootstrap.abort(1, "a neighbour is lost");
+    ::kill(::getppid(), SIGCONT);
+    return 1;
+  }
+  barrier(bootstrap);
+  return 0;
+}
+
 /// "abort PE STATUS": one PE ends the job while the others wait for it.
 int run_abort(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   barrier(bootstrap);
@@ -188,11 +217,17 @@ struct Command {
   const char* name;
   int (*body)(shmem::Bootstrap& bootstrap, const Arguments& arguments);
 };
-constexpr Command kCommands[] = {{"barriers", run_barriers}, {"die", run_die},
-                                 {"die_late", run_die_late}, {"abort", run_abort},
-                                 {"desert", run_desert},     {"late", run_late},
-                                 {"stay", run_stay},         {"print", run_print},
-                                 {"nested", run_nested},     {"die_slowly", run_die_slowly}};
+constexpr Command kCommands[] = {{"barriers", run_barriers},
+                                 {"die", run_die},
+                                 {"die_late", run_die_late},
+                                 {"abort", run_abort},
+                                 {"desert", run_desert},
+                                 {"late", run_late},
+                                 {"stay", run_stay},
+                                 {"print", run_print},
+                                 {"nested", run_nested},
+                                 {"die_slowly", run_die_slowly},
+                                 {"exit_unseen", run_exit_unseen}};
 
 int run(const Arguments& arguments) {
   const auto options = shmem::read_options(shmem::process_environment());

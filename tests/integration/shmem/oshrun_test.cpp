@@ -120,6 +120,12 @@ TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourEndsTheJobFirst) {
   }
 }
 
+TEST(Oshrun, NamesAPeThatHasExitedBeforeAnotherOneReportsIt) {
+  const auto outcome = launch({"-n", "3", pe_program(), "exit_unseen", "1", "3"});
+  EXPECT_EQ(outcome.exit.code, 3) << outcome.output;
+  EXPECT_THAT(outcome.output, ContainsRegex("oshrun: PE 1 \\(pid [0-9]+\\) on [^ ]+ exited with status 3"));
+}
+
 TEST(Oshrun, DoesNotWaitForAnotherCauseOfAnAbort) {
   const auto outcome = launch({"-n", "3", pe_program(), "abort", "2", "1"});
   EXPECT_EQ(outcome.exit.code, 1);
