@@ -24,6 +24,7 @@
 #include "shmem/memory/fd_passing.hpp"
 #include "tests/support/lingering_sockets.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
+#include "tests/unit/shmem/thread_job.hpp"
 
 namespace shmem {
 namespace {
@@ -269,17 +270,32 @@ TEST_F(FdPassing, NoticesThatTheLeaderIsGone) {
   EXPECT_THAT(fetch(name, 1, memory_), HasSubstr("cannot reach PE 0"));
 }
 
+/// Simulates a PE that gets no processor for a second, and the news that comes meanwhile.
+class LateNews final : public shmem_test::ThreadBootstrap {
+ public:
+  using ThreadBootstrap::ThreadBootstrap;
+  [[nodiscard]] std::optional<std::string> aborted() const override {
+    if (std::exchange(was_asked_, true)) {
+      return "PE 2 has died";
+    }
+    std::this_thread::sleep_for(seconds{1});
+    return std::nullopt;
+  }
+
+ private:
+  mutable bool was_asked_ = false;
+};
+
 TEST_F(FdPassing, SaysWhyTheJobHasEndedIfTheLeaderIsGone) {
   std::optional<FdServer> leader = FdServer::open().value();
   const base::RandomName name = leader->name();
   std::thread end([&] {
     std::this_thread::sleep_for(milliseconds{20});
     leader.reset();
-    std::this_thread::sleep_for(milliseconds{50});
-    bootstrap_.abort(1, "PE 2 has died");
   });
   auto client = FdClient::open().value();
-  const auto fds = client.fetch(name, 1, kFetchLimit, bootstrap_);
+  shmem_test::Rendezvous rendezvous(1);
+  const auto fds = client.fetch(name, 1, kFetchLimit, LateNews(rendezvous, 0));
   end.join();
   ASSERT_FALSE(fds);
   EXPECT_EQ(fds.error().text, "PE 2 has died");
