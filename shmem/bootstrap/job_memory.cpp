@@ -19,7 +19,7 @@ std::size_t size_for(int pes) {
 /// The state, after giving a writer time to finish, so that all PEs report the same status and reason.
 std::uint32_t settled(const std::atomic<std::uint32_t>& word) {
   std::uint32_t state = word.load(std::memory_order_acquire);  // pairs with the store in end(), as does the next one
-  for (int pause = 0; state == JobEndWord::kWriting && pause < 200; ++pause) {
+  for (int pause = 0; state == JobEndWord::kWriting && pause < 1000; ++pause) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
     state = word.load(std::memory_order_acquire);
   }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <chrono>
+#include <latch>
 #include <thread>
 
 #include "base/memfd.hpp"
@@ -283,13 +284,16 @@ TEST(JobMemory, WaitsWhileTheReasonIsBeingWritten) {
   const auto job = make_job(1);
   JobEndWord& word = job->header().end;
   word.state.store(JobEndWord::kWriting);
-  std::jthread writer([&word] {
-    std::this_thread::sleep_for(milliseconds{10});
+  std::latch begun(2);
+  std::jthread writer([&] {
+    begun.arrive_and_wait();
+    std::this_thread::sleep_for(milliseconds{250});
     word.pe = 0;
     word.status = 3;
     word.reason[0] = 'x';
     word.state.store(JobEndWord::kSet);
   });
+  begun.arrive_and_wait();
   const auto end = job->ended();
   ASSERT_TRUE(end);
   EXPECT_EQ(end->status, 3);
