@@ -135,14 +135,15 @@ std::string error_of(const Result<T>& result) {
 }
 
 /// The result of `body` in each PE.
-std::vector<std::string> in_pes(World& world, const std::function<std::string(MpiBootstrap&)>& body) {
+std::vector<std::string> in_pes(World& world, const std::function<std::string(MpiBootstrap&)>& body,
+                                milliseconds limit = std::chrono::seconds(60)) {
   std::vector<std::string> texts(static_cast<std::size_t>(world.size));
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(world.size));
   for (int rank = 0; rank < world.size; ++rank) {
     threads.emplace_back([&, rank] {
       const shmem_mpi_job job{&world, rank, {}};
-      auto pe = MpiBootstrap::join(kFake, &job, milliseconds(200));
+      auto pe = MpiBootstrap::join(kFake, &job, limit);
       texts[static_cast<std::size_t>(rank)] = pe ? body(**pe) : pe.error().text;
     });
   }
@@ -183,14 +184,24 @@ TEST(Mpi, WorksInACommunicatorOfOne) {
 
 TEST(Mpi, TellsAllPesWhichOneDoesNotCome) {
   World world(4);
-  const auto texts = in_pes(world, [](MpiBootstrap& pe) {
-    if (pe.rank() == 2) {
-      return std::string();
-    }
-    std::string first = error_of(pe.barrier());
-    EXPECT_EQ(error_of(allgather(pe, 1)), first);  // the failure is permanent
-    return first;
-  });
+  const auto have_come = [&world] {
+    const std::scoped_lock lock(world.mutex);
+    return !world.messages[{1, 0}].empty() && !world.messages[{3, 0}].empty();
+  };
+  const auto texts = in_pes(
+      world,
+      [&have_come](MpiBootstrap& pe) {
+        if (pe.rank() == 2) {
+          return std::string();
+        }
+        while (pe.rank() == 0 && !have_come()) {
+          std::this_thread::sleep_for(milliseconds(1));
+        }
+        std::string first = error_of(pe.barrier());
+        EXPECT_EQ(error_of(allgather(pe, 1)), first);  // the failure is permanent
+        return first;
+      },
+      milliseconds(200));
   for (const std::size_t pe : {0U, 1U, 3U}) {
     EXPECT_THAT(texts[pe], HasSubstr("PE 0 waited 0.200 s for PE 2 to come"));
   }
@@ -221,7 +232,8 @@ TEST(Mpi, SaysWhyItCannotStart) {
   EXPECT_THAT(error_of(MpiBootstrap::join(other, nullptr, milliseconds(200))), HasSubstr("has version 99"));
   World world(2);
   world.all_come = false;
-  EXPECT_THAT(in_pes(world, [](MpiBootstrap& /*pe*/) { return std::string("opened"); }),
+  EXPECT_THAT(in_pes(
+                  world, [](MpiBootstrap& /*pe*/) { return std::string("opened"); }, milliseconds(200)),
               Each(HasSubstr("waited 0.200 s for all processes of the communicator")));
   EXPECT_EQ(world.abandoned, 2);
 }

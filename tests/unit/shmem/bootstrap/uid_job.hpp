@@ -37,6 +37,11 @@ class Tcp : public ::testing::TestWithParam<const char*> {
     if (test_support::wants_missing_ipv6(GetParam())) {
       GTEST_SKIP() << "this machine has no IPv6 loopback";
     }
+    listen();
+  }
+
+  /// Begins another job.
+  void listen() {
     auto listener = open_listener({.session = GetParam()});
     ASSERT_TRUE(listener) << listener.error().text;
     id_ = listener->id;

@@ -314,7 +314,7 @@ TEST_P(Trouble, AFalseServerLearnsNothingThatTheJobAccepts) {
     Endpoint taken = wire::parse_endpoint("127.0.0.1:0").value();
     const base::UniqueFd port = wire::listen_at(taken).value();
     std::thread squatter([&] { heard = squat(port, *answer); });
-    const auto joined = TcpBootstrap::join({id_.secret, taken}, place(1, 3, seconds(5)));
+    const auto joined = TcpBootstrap::join({id_.secret, taken}, place(1, 3));
     squatter.join();
     EXPECT_THAT(text_of(joined), AllOf(HasSubstr("at " + taken.text()), HasSubstr("not of this job")));
     EXPECT_THAT(text_of(joined), Not(HasSubstr("false server's word")));

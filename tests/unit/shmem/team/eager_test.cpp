@@ -74,25 +74,31 @@ void give_and_sync(unsigned spins, const std::function<void(Job& job, Team& team
 
 TEST(Broadcast, WhoGaveDataYieldsUntilTheOthersHaveComeToTheBarrier) {
   std::atomic<unsigned> yields{0};
-  give_and_sync(0, [&yields](Job& job, Team& team, bool gave) {
-    const unsigned expected = (gave ? 2 : 1) * job.policy.yields;  // the second half in the barrier's own wait
-    if (job.me == 0) {
-      yields = 0;
-    }
-    ASSERT_TRUE(job.bootstrap->barrier());
-    if (job.me == 0) {
-      seen_yields = &yields;
+  std::atomic<bool> is_busy{true};  // PE 0 lost the processor in a yield: then it may not yield for a while
+  for (int tries = 0; is_busy && tries < 10; ++tries) {
+    is_busy = false;
+    give_and_sync(0, [&](Job& job, Team& team, bool gave) {
+      const unsigned expected = (gave ? 2 : 1) * job.policy.yields;  // the second half in the barrier's own wait
+      if (job.me == 0) {
+        yields = 0;
+      }
+      ASSERT_TRUE(job.bootstrap->barrier());
+      if (job.me == 0) {
+        seen_yields = &yields;
+        ASSERT_TRUE(team.sync());
+        seen_yields = nullptr;
+        is_busy = is_busy || !shmem::YieldWatch::of_this_thread().is_empty();
+        EXPECT_TRUE(is_busy || yields == expected) << yields;
+        return;
+      }
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (yields < expected && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       ASSERT_TRUE(team.sync());
-      seen_yields = nullptr;
-      EXPECT_EQ(yields, expected);
-      return;
-    }
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (yields < expected && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    ASSERT_TRUE(team.sync());
-  });
+    });
+  }
+  EXPECT_FALSE(is_busy);
 }
 
 TEST(Broadcast, WhoGaveDataDoesNotYieldIfTheOthersHaveComeOrProcessorsAreNotShared) {
