@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/mapping.hpp"
@@ -27,7 +28,8 @@ namespace shmem::testing {
 /// Memory that the PEs of a test share besides the network, to coordinate their steps.
 struct Rendezvous {
   std::atomic<int> arrived;
-  std::atomic<int> flag;  // for the test's own use
+  std::atomic<int> served;  // PEs that have left NetworkPe::barrier_and_serve_no_more()
+  std::atomic<int> flag;    // for the test's own use
 };
 
 /// One PE. Its heap is 16 MiB, its global variables 4 KiB.
@@ -68,6 +70,14 @@ struct NetworkPe {
     ++barriers;
     rendezvous.arrived.fetch_add(1);
     serve([&] { return rendezvous.arrived.load() >= pes * barriers; });
+  }
+  /// The same. After it no PE serves requests that another one makes after it.
+  void barrier_and_serve_no_more() {
+    barrier();
+    rendezvous.served.fetch_add(1);
+    while (rendezvous.served.load() < pes) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
   }
   template <typename Done>
   void serve(Done done) const {
@@ -110,7 +120,7 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
         static_cast<void>(place.network.release());
         return text;
       },
-      std::chrono::seconds{40});
+      std::chrono::seconds{200});
 }
 
 inline RemotePlace heap_of(int pe, std::uint64_t offset) {

@@ -103,7 +103,7 @@ std::string shake_hands(NetworkPe& me) {
   if (received) {
     text += problem_of(me.network->wait(*received, kTimeLimit));
   }
-  me.barrier();
+  me.barrier_and_serve_no_more();
   return text;
 }
 
@@ -246,7 +246,7 @@ TEST_F(NetworkFailureTest, TimesOutForANodeBehindAFirewall) {
           }
           const auto start = Clock::now();
           std::string text = me.pe == 0 ? text_of(call.step(me)) : "";
-          if (Clock::now() - start > std::chrono::seconds{5}) {
+          if (Clock::now() - start > std::chrono::seconds{20}) {
             text += " too late";
           }
           (void)me.world->barrier();
@@ -316,7 +316,7 @@ TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
           if (took < milliseconds{150}) {
             text += " too early";
           }
-          if (took > std::chrono::seconds{5}) {
+          if (took > std::chrono::seconds{20}) {
             text += " too late";
           }
           return text;

@@ -12,6 +12,7 @@
 
 #include "shmem/net/request_server.hpp"
 #include "shmem/net/ucx/network.hpp"
+#include "tests/support/process.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
 
 namespace shmem {
@@ -172,11 +173,13 @@ TEST(RequestServer, CountsOnAfterTheLargestSequenceNumber) {
   EXPECT_EQ(add_in_order(sequences, answers), sequences.size());
 }
 
-/// Connects PEs that take the heaps of the others for twice as large. PE 0 adds `other_job` to the job's number.
-std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0) {
+/// Connects PEs that take the heaps of the others for twice as large. PE 0 adds `other_job` to the job's number, and
+/// waits for up to `limit`.
+std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0,
+                            std::chrono::seconds limit = std::chrono::seconds{20}) {
   NetworkSettings settings = me.settings();
-  if (other_job != 0 && me.pe == 0) {
-    settings.limit = std::chrono::seconds{1};  // it gets no answer, but has to connect
+  if (me.pe == 0) {
+    settings.limit = limit;
   }
   const auto calls = load_ucx(settings.library);
   if (!calls) {
@@ -203,53 +206,62 @@ std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0) {
   return text;
 }
 
-/// PE 0 has the number of another job. PE 1 ignores its requests without an answer, prints a warning, and continues.
+/// PE 0 has the number of another job, and waits for answers of PE 1 for up to `limit`. The results of the PEs.
+std::vector<std::string> request_of_another_job(bool with_answer, std::chrono::seconds limit) {
+  return with_network(3,
+                      [=](NetworkPe& me) -> std::string {
+                        if (std::string problem = connect_wrongly(me, 1, limit); !problem.empty()) {
+                          return problem;
+                        }
+                        if (me.pe == 1) {
+                          ::testing::internal::CaptureStderr();
+                        }
+                        me.barrier();
+                        std::string text;
+                        if (me.pe == 0) {
+                          std::uint64_t word = 7;
+                          text += text_of(me.network->put(heap_of(1, 64), &word, sizeof word)) + "; ";
+                          text += text_of(me.network->post_atomic(heap_of(1, 128), 8, AtomicOperation::kAdd, 5)) + "; ";
+                          if (with_answer) {
+                            text +=
+                                text_of(me.network->fetch_atomic(heap_of(1, 192), 8, AtomicOperation::kAdd, 5)) + "; ";
+                            text += text_of(me.network->get(&word, heap_of(1, 64), sizeof word));
+                          } else {
+                            text += text_of(me.network->quiet());
+                          }
+                          me.rendezvous.flag.store(1);
+                          return text;
+                        }
+                        me.serve([&me] { return me.rendezvous.flag.load() == 1; });
+                        if (me.pe == 2) {  // a PE of the job is still served
+                          const std::uint64_t word = 9;
+                          text = problem_of(me.network->put(heap_of(1, 256), &word, sizeof word));
+                          text += problem_of(me.network->quiet());
+                          me.rendezvous.arrived.fetch_add(1);
+                          return text;
+                        }
+                        me.serve([&me] { return me.rendezvous.arrived.load() == 4; });
+                        for (const std::size_t offset : {64U, 128U, 192U}) {
+                          text += me.word<std::uint64_t>(offset).load() == 0 ? "" : "changed; ";
+                        }
+                        text += me.word<std::uint64_t>(256).load() == 9 ? "" : "not served; ";
+                        return text + ::testing::internal::GetCapturedStderr();
+                      },
+                      false, {});
+}
+
+/// PE 1 ignores the requests without an answer, prints a warning, and continues.
 TEST_F(NetworkRequestsTest, OfAnotherJobAreIgnored) {
+  constexpr const char* kWarning = "not of this job";
   for (const bool with_answer : {false, true}) {
-    const auto texts = with_network(
-        3,
-        [with_answer](NetworkPe& me) -> std::string {
-          if (std::string problem = connect_wrongly(me, 1); !problem.empty()) {
-            return problem;
-          }
-          if (me.pe == 1) {
-            ::testing::internal::CaptureStderr();
-          }
-          me.barrier();
-          std::string text;
-          if (me.pe == 0) {
-            std::uint64_t word = 7;
-            text += text_of(me.network->put(heap_of(1, 64), &word, sizeof word)) + "; ";
-            text += text_of(me.network->post_atomic(heap_of(1, 128), 8, AtomicOperation::kAdd, 5)) + "; ";
-            if (with_answer) {
-              text += text_of(me.network->fetch_atomic(heap_of(1, 192), 8, AtomicOperation::kAdd, 5)) + "; ";
-              text += text_of(me.network->get(&word, heap_of(1, 64), sizeof word));
-            } else {
-              text += text_of(me.network->quiet());
-            }
-            me.rendezvous.flag.store(1);
-            return text;
-          }
-          me.serve([&me] { return me.rendezvous.flag.load() == 1; });
-          if (me.pe == 2) {  // a PE of the job is still served
-            const std::uint64_t word = 9;
-            text = problem_of(me.network->put(heap_of(1, 256), &word, sizeof word));
-            text += problem_of(me.network->quiet());
-            me.rendezvous.arrived.fetch_add(1);
-            return text;
-          }
-          me.serve([&me] { return me.rendezvous.arrived.load() == 4; });
-          for (const std::size_t offset : {64U, 128U, 192U}) {
-            text += me.word<std::uint64_t>(offset).load() == 0 ? "" : "changed; ";
-          }
-          text += me.word<std::uint64_t>(256).load() == 9 ? "" : "not served; ";
-          return text + ::testing::internal::GetCapturedStderr();
-        },
-        false, {});
+    // PE 0 has to connect in its time, although it gets no answer.
+    const auto texts = test_support::with_timeouts(
+        [=](int limit) { return request_of_another_job(with_answer, std::chrono::seconds{limit}); },
+        [](const auto& all) { return all[1].find(kWarning) != std::string::npos; });
     EXPECT_THAT(texts[0], HasSubstr("timed out"));
     EXPECT_THAT(texts[1], AllOf(HasSubstr("a message that is not of this job"), HasSubstr("PE 0 (on kiwi)")));
     EXPECT_THAT(texts[1], Not(AnyOf(HasSubstr("changed"), HasSubstr("not served"))));
-    EXPECT_EQ(texts[1].find("not of this job"), texts[1].rfind("not of this job")) << "warned more than once";
+    EXPECT_EQ(texts[1].find(kWarning), texts[1].rfind(kWarning)) << "warned more than once";
     EXPECT_EQ(texts[2], "");
   }
 }
@@ -274,13 +286,13 @@ TEST_F(NetworkRequestsTest, MessagesOfAnotherJobAreNotReceived) {
                        return text;
                      }
                      me.serve([&me] { return me.rendezvous.flag.load() == 2; });
-                     const auto receive = [&](int pe) {
+                     const auto receive = [&](int pe, std::chrono::milliseconds limit) {
                        const auto started = me.network->start_receive(pe, kTag, &word, sizeof word);
-                       return started ? me.network->wait(*started, std::chrono::milliseconds{300}) : started.error();
+                       return started ? me.network->wait(*started, limit) : started.error();
                      };
-                     std::string text = text_of(receive(0));
+                     std::string text = text_of(receive(0, std::chrono::milliseconds{300}));
                      text += " " + std::to_string(word) + "; ";
-                     text += text_of(receive(2));
+                     text += text_of(receive(2, std::chrono::seconds{20}));
                      text += " " + std::to_string(word);
                      me.rendezvous.flag.fetch_add(1);
                      return text;
