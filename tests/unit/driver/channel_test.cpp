@@ -74,7 +74,7 @@ TEST(VfioUserChannel, AcceptsAReplyThatComesByteByByte) {
       std::this_thread::yield();
     }
   });
-  EXPECT_TRUE(ask(*server.channel()));
+  EXPECT_TRUE(ask(*server.channel(std::chrono::seconds{60})));
 }
 
 TEST(VfioUserChannel, AcceptsMoreDataThanItAskedFor) {
