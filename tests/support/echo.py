@@ -52,7 +52,7 @@ def ask(address):
         try:
             client.sendto(str(number).encode(), (address, PORT))
             while (answer := client.recv(100)) != str(number).encode():
-                pass  # a late answer to an earlier datagram
+                client.settimeout(min(2 * client.gettimeout(), 1))  # this answer to an earlier datagram is late
             print("answer", answer.decode(), flush=True)
         except OSError:
             pass

@@ -21,7 +21,7 @@ using test_support::Process;
 using test_support::Seconds;
 using testing::HasSubstr;
 
-constexpr Seconds kLimit{20};
+constexpr Seconds kLimit{60};
 
 std::vector<std::string> echo(const std::string& what, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"python3", ECHO_PROGRAM, what});
@@ -129,10 +129,9 @@ TEST_F(HostsOfTests, CannotReachEachOtherWhileALinkIsDown) {
     EXPECT_GT(after.received, before.received);
     hosts.link_down(cut);
     const auto down = hosts.traffic(cut);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an answer under way
     const auto count = answers(client);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    EXPECT_EQ(answers(client), count);
+    EXPECT_LE(answers(client), count + 1) << "the client waits for one answer at a time";
     EXPECT_EQ(hosts.traffic(cut).sent, down.sent);
     EXPECT_EQ(hosts.traffic(cut).received, down.received);
     hosts.link_up(cut);
@@ -270,7 +269,7 @@ TEST_F(HostsOfTests, AreRemovedWithATestThatIsKilled) {
     ::pause();
   }
   std::string network;
-  const auto end = std::chrono::steady_clock::now() + kLimit;
+  auto end = std::chrono::steady_clock::now() + kLimit;
   while (network.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::ifstream file(dir.file("network"));
@@ -281,6 +280,7 @@ TEST_F(HostsOfTests, AreRemovedWithATestThatIsKilled) {
   EXPECT_EQ(networks().count(network), 1U) << network;
   ::kill(test, SIGKILL);
   ::waitpid(test, nullptr, 0);
+  end = std::chrono::steady_clock::now() + kLimit;
   while (networks().count(network) != 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
