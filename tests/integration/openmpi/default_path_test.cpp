@@ -54,7 +54,7 @@ class DefaultPath : public openmpi_test::Mpirun {
     environment.push_back(std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT");
     const std::string own = "cd " + folder_.file("") + "\n";
     return test_support::run_with_service({"env", "-u", "GBA_DEVICE", "sh", "-ec", own + text}, environment,
-                                          openmpi_test::limit());
+                                          openmpi_test::kLimit);
   }
 
  private:

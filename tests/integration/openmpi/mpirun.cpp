@@ -7,10 +7,6 @@
 
 namespace openmpi_test {
 
-Seconds limit() {
-  return Seconds{test_support::repeats(120, 1200)};
-}
-
 Options two_nodes(const std::string& agent) {
   // Without a map, --oversubscribe places all ranks on the first node in Open MPI 5.0.
   Options all{"--mca", "plm_rsh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "ppr:2:node"};
@@ -73,7 +69,7 @@ std::unique_ptr<Process> Mpirun::start_program(const std::string& program, int r
 }
 
 Outcome Mpirun::end(Process& job) {
-  const auto exit = job.wait(limit());
+  const auto exit = job.wait(kLimit);
   return {exit.value_or(test_support::Exit{-1, SIGKILL}), job.output()};
 }
 

@@ -31,8 +31,14 @@ MATCHER_P(Passes, output, "passes, and its output " + testing::DescribeMatcher<s
          testing::ExplainMatchResult(output, arg.output, result_listener);
 }
 
+/// The job has failed.
+MATCHER_P(Fails, output, "fails, and its output " + testing::DescribeMatcher<std::string>(output)) {
+  *result_listener << arg.output << '\n';
+  return !arg.exit.clean() && testing::ExplainMatchResult(output, arg.output, result_listener);
+}
+
 /// Generous: a test must end, not be fast.
-Seconds limit();
+constexpr Seconds kLimit{1200};
 
 /// MCA parameters and other options of mpirun, and a command that starts the program, if there is one.
 using Options = std::vector<std::string>;
