@@ -19,7 +19,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{100};
+constexpr Seconds kLimit{600};
 
 /// The device of a PE, and the name of its switch that the PE is given.
 struct Port {
@@ -156,8 +156,7 @@ TEST_F(DeviceOfHosts, IsKilledAndStartedAgainAndNoBarrierIsLost) {
       FakeDevice device;
       const BarriersOnHosts job(hosts, places, device);
       let_it_go_on(job);
-      device.process().signal(SIGKILL);
-      ASSERT_TRUE(device.process().wait(Seconds{20}));
+      device.kill();
       ASSERT_TRUE(job.goes_on(50)) << job.output();
       device.start();
       const BarriersOnHosts next(hosts, places, device, {"SHMEM_UID_SESSION_ID=" + Hosts::ipv4(0) + ":7001"}, 20);
@@ -220,12 +219,11 @@ TEST_F(DeviceOfHosts, NeedsNoLinkBetweenTheHostsWhileItWorks) {
   hosts.link_down(1);
   ASSERT_TRUE(job.goes_on(100)) << job.output();
   // The device is lost while its members cannot reach each other: no PE leaves the current barrier.
-  device.process().signal(SIGKILL);
-  ASSERT_TRUE(device.process().wait(Seconds{20}));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // completes a barrier that the device has released
+  device.kill();
   const auto stopped_in = job.round();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_EQ(job.round(), stopped_in) << "the barriers go another way";
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  // PE 0 may find the release of that barrier late, and enter one more.
+  EXPECT_LE(job.round(), stopped_in + 1) << "the barriers go another way";
   hosts.link_up(1);
   ASSERT_TRUE(job.goes_on(50)) << job.output();
   job.end();
@@ -239,8 +237,7 @@ TEST_F(DeviceOfHosts, IsUsedAgainByAJobThatHasLostIt) {
   const int times = repeats(1, 10);
   for (int i = 1; i <= times; ++i) {
     ASSERT_TRUE(job.await_use(i)) << job.output();
-    device.process().signal(SIGKILL);
-    ASSERT_TRUE(device.process().wait(Seconds{20}));
+    device.kill();
     device.start();
   }
   ASSERT_TRUE(job.await_use(times + 1)) << job.output();

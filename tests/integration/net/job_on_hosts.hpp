@@ -7,6 +7,20 @@
 
 namespace test_support {
 
+/// How the PEs of a job have ended.
+struct Ended {
+  std::vector<int> codes;
+  std::vector<std::string> outputs;
+};
+
+inline Ended ended(const JobOnHosts& job) {
+  Ended all{job.codes(), {}};
+  for (std::size_t pe = 0; pe < job.size(); ++pe) {
+    all.outputs.push_back(job.pe(pe).output());
+  }
+  return all;
+}
+
 /// Tests that need hosts.
 class OnHosts : public testing::Test {
  protected:
