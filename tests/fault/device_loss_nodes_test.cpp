@@ -17,6 +17,8 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
+constexpr Seconds kLimit{600};
+
 struct Nodes {
   int nodes, pes_each;
   [[nodiscard]] int pes() const { return nodes * pes_each; }
@@ -36,7 +38,7 @@ constexpr std::uint64_t kEndless = 1'000'000'000'000;
 /// Ends endless barriers. Some come after the signal: what has failed before it has failed in their middle.
 void end_barriers(Process& job, int pes) {
   ASSERT_EQ(::kill(pid_of(job.output(), 0), SIGUSR1), 0);
-  const auto exit = job.wait(Seconds{100});
+  const auto exit = job.wait(kLimit);
   ASSERT_TRUE(exit) << "still running:\n" << job.output();
   ASSERT_TRUE(exit->clean()) << job.output();
   EXPECT_EQ((sum_of(job.output(), "by device") + sum_of(job.output(), "by software")) % static_cast<unsigned>(pes), 0U)
@@ -51,7 +53,7 @@ class DeviceOfNodesBase : public testing::Test {
     if (!has_network()) {
       GTEST_SKIP() << kNoNetwork;
     }
-    const auto job = run(job_on({2, 1}, "off", 1), {}, Seconds{60});
+    const auto job = run(job_on({2, 1}, "off", 1));
     ASSERT_TRUE(job.exit.clean()) << job.output;
   }
 };
@@ -61,7 +63,7 @@ class DeviceOfNodes : public DeviceOfNodesBase, public testing::WithParamInterfa
 TEST_P(DeviceOfNodes, CountsTheirBarriers) {
   FakeDevice device;
   const int rounds = 100;
-  const auto job = run(job_on(GetParam(), device.path(), rounds), {"SHMEM_INFO=1", "SHMEM_GBA=require"}, Seconds{60});
+  const auto job = run(job_on(GetParam(), device.path(), rounds), {"SHMEM_INFO=1", "SHMEM_GBA=require"});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output,
               HasSubstr("barrier gba; its " + std::to_string(GetParam().nodes) + " nodes synchronise through it"));
@@ -75,7 +77,7 @@ TEST_P(DeviceOfNodes, IsKilledAndNoBarrierIsLost) {
   for (int i = 0; i < repeats(4, 250); ++i) {
     FakeDevice device;
     Process job(job_on(GetParam(), device.path(), kEndless));
-    ASSERT_TRUE(job.wait_for_output("PE 0 pid", Seconds{60})) << job.output();
+    ASSERT_TRUE(job.wait_for_output("PE 0 pid", kLimit)) << job.output();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 30000));
     device.process().signal(SIGKILL);
     ASSERT_NO_FATAL_FAILURE(end_barriers(job, GetParam().pes()));
@@ -86,10 +88,10 @@ TEST_P(DeviceOfNodes, IsResetAndNoBarrierIsLost) {
   TempDir dir;
   const FakeDevice device({"--admin-socket", dir.file("admin.sock")});
   Process job(job_on(GetParam(), device.path(), kEndless), {"SHMEM_INFO=1"});
-  ASSERT_TRUE(job.wait_for_output("in use, 1 times", Seconds{100})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("in use, 1 times", kLimit)) << job.output();
   const auto reset = run({program("gba"), "reset", "--yes", dir.file("admin.sock")});
   ASSERT_TRUE(reset.exit.clean()) << reset.output;
-  ASSERT_TRUE(job.wait_for_output("in use, 2 times", Seconds{100})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("in use, 2 times", kLimit)) << job.output();
   end_barriers(job, GetParam().pes());
 }
 
@@ -99,7 +101,7 @@ TEST_P(DeviceOfNodes, IsKilledWhileItsTeamReturnsAndIsInUseInTheEnd) {
   for (int i = 0; i < repeats(2, 50); ++i) {
     FakeDevice device;
     Process job(job_on(GetParam(), device.path(), kEndless), {"SHMEM_INFO=1"});
-    ASSERT_TRUE(job.wait_for_output("in use, 1 times", Seconds{100})) << job.output();
+    ASSERT_TRUE(job.wait_for_output("in use, 1 times", kLimit)) << job.output();
     for (int loss = 0; loss < 7; ++loss) {
       device.kill();
       device.start();
@@ -108,7 +110,7 @@ TEST_P(DeviceOfNodes, IsKilledWhileItsTeamReturnsAndIsInUseInTheEnd) {
     device.kill();
     const int times = count_of(job.output(), "in use, ");
     device.start();
-    ASSERT_TRUE(job.wait_for_output("in use, " + std::to_string(times + 1) + " times", Seconds{100})) << job.output();
+    ASSERT_TRUE(job.wait_for_output("in use, " + std::to_string(times + 1) + " times", kLimit)) << job.output();
     ASSERT_NO_FATAL_FAILURE(end_barriers(job, GetParam().pes()));
   }
 }
@@ -122,9 +124,9 @@ class DeviceOfTwoNodes : public DeviceOfNodesBase {};
 TEST_F(DeviceOfTwoNodes, FallsSilentAndNoBarrierIsLost) {
   FakeDevice device;
   Process job(job_on({2, 2}, device.path(), 1000));
-  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("started", kLimit)) << job.output();
   device.process().stop();
-  const auto exit = job.wait(Seconds{100});
+  const auto exit = job.wait(kLimit);
   device.process().resume();
   ASSERT_TRUE(exit) << "still running after the device was stopped:\n" << job.output();
   EXPECT_TRUE(exit->clean()) << job.output();
@@ -142,20 +144,20 @@ TEST_F(DeviceOfTwoNodes, IsLostToOneLeaderWhileTheOtherComputes) {
                      {"/bin/sh", "-c", R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0" "$@")",
                       test_program("shmem_pes"), "computing", board}),
               {"SHMEM_GBA=require"});
-  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("started", kLimit)) << job.output();
   raw::Port client(device.socket());
   ASSERT_EQ(client.write(GBA_DEBUG_MEMBER, 1, 8, GBA_REGION_DEBUG), 0);
   ASSERT_EQ(client.write(GBA_DEBUG_COUNT, GBA_DEBUG_ANY, 8, GBA_REGION_DEBUG), 0);
   ASSERT_EQ(client.write(GBA_DEBUG_INJECT, GBA_INJECT_DROP_RELEASE, 8, GBA_REGION_DEBUG), 0);
   const auto struck = [&] { return client.read(GBA_DEBUG_STRUCK, 8, GBA_REGION_DEBUG); };
-  const auto end = std::chrono::steady_clock::now() + Seconds{60};
+  const auto end = std::chrono::steady_clock::now() + kLimit;
   while (struck() == 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   ASSERT_GT(struck(), 0U) << job.output();
   client.write(GBA_DEBUG_PORT, GBA_DEBUG_ANY, 8, GBA_REGION_DEBUG);
   client.write(GBA_DEBUG_INJECT, GBA_INJECT_REMOVE, 8, GBA_REGION_DEBUG);  // removes its own port too
-  const auto exit = job.wait(Seconds{60});
+  const auto exit = job.wait(kLimit);
   ASSERT_TRUE(exit) << "a PE still waits:\n" << job.output();
   EXPECT_TRUE(exit->clean()) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("over, without the device"));
@@ -163,7 +165,7 @@ TEST_F(DeviceOfTwoNodes, IsLostToOneLeaderWhileTheOtherComputes) {
 
 TEST_F(DeviceOfTwoNodes, IsNotUsedIfAComputingLeaderCouldNotBeAsked) {
   const FakeDevice device;
-  const auto job = run(job_on({2, 1}, device.path(), 20), {"SHMEM_PROGRESS_THREAD=0"}, Seconds{60});
+  const auto job = run(job_on({2, 1}, device.path(), 20), {"SHMEM_PROGRESS_THREAD=0"});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(sum_of(job.output, "by device"), 0U) << job.output;
   EXPECT_THAT(job.output, HasSubstr("SHMEM_PROGRESS_THREAD=0"));
@@ -172,7 +174,7 @@ TEST_F(DeviceOfTwoNodes, IsNotUsedIfAComputingLeaderCouldNotBeAsked) {
 TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothNodesWhichSaysWhy) {
   const FakeDevice device;
   const auto job = run(job_on({2, 2}, device.path(), 20, "[ $node = 0 ] || export GBA_DEVICE=vfio-user:/nonexistent"),
-                       {"SHMEM_INFO=1"}, Seconds{60});
+                       {"SHMEM_INFO=1"});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(sum_of(job.output, "by device"), 0U) << job.output;
   EXPECT_THAT(job.output, HasSubstr("its 2 nodes synchronise by messages, not through a GBA: PE 2 (on "));

@@ -17,6 +17,8 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
+constexpr Seconds kLimit{600};
+
 /// Enough that the device is killed before the last one, and few enough for PEs that get little processor time.
 int rounds() {
   return repeats(10000, 40000);
@@ -29,10 +31,10 @@ TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceIsKilled) {
     FakeDevice device;
     const int pes = 2 + i % 4;
     Process job(oshrun(pes, device.path(), {test_program("barrier_pes"), std::to_string(rounds())}));
-    ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+    ASSERT_TRUE(job.wait_for_output("started", kLimit)) << job.output();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<unsigned>(rounds() * 5 / 2)));
     device.process().signal(SIGKILL);
-    const auto exit = job.wait(Seconds{100});
+    const auto exit = job.wait(kLimit);
     ASSERT_TRUE(exit) << "still running after the device was killed:\n" << job.output();
     ASSERT_TRUE(exit->clean()) << job.output();
     const auto by_software = sum_of(job.output(), "by software");
@@ -44,12 +46,12 @@ TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceIsKilled) {
 
 TEST(DeviceLoss, NoBarrierIsLostWhenThePrivateDeviceOfAJobIsKilled) {
   Process job(oshrun(3, "fake", {test_program("barrier_pes"), "1000000000000"}));
-  ASSERT_TRUE(job.wait_for_output("PE 0 pid", Seconds{60})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("PE 0 pid", kLimit)) << job.output();
   // The private device is a child of the launcher.
   const auto killed = run({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-x", "gba-fake-device"});
   ASSERT_TRUE(killed.exit.clean()) << killed.output;
   ASSERT_EQ(::kill(pid_of(job.output(), 0), SIGUSR1), 0);
-  const auto exit = job.wait(Seconds{100});
+  const auto exit = job.wait(kLimit);
   ASSERT_TRUE(exit);
   EXPECT_TRUE(exit->clean()) << job.output();
   EXPECT_GT(sum_of(job.output(), "by software"), 0U) << job.output();
@@ -58,9 +60,9 @@ TEST(DeviceLoss, NoBarrierIsLostWhenThePrivateDeviceOfAJobIsKilled) {
 TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceFallsSilent) {
   FakeDevice device;
   Process job(oshrun(4, device.path(), {test_program("barrier_pes"), std::to_string(rounds())}));
-  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  ASSERT_TRUE(job.wait_for_output("started", kLimit)) << job.output();
   device.process().stop();
-  const auto exit = job.wait(Seconds{100});
+  const auto exit = job.wait(kLimit);
   device.process().resume();
   ASSERT_TRUE(exit) << "still running after the device was stopped:\n" << job.output();
   EXPECT_TRUE(exit->clean()) << job.output();
@@ -71,7 +73,7 @@ TEST(DeviceLoss, NoBarrierIsLostWhenOnePeLosesItsConnection) {
     FakeDevice device;
     const int pes = 2 + i % 4;
     const std::string cut = std::to_string(i % pes);
-    const auto job = run_pes(pes, device.path(), {"barrier_pes", "5000", "--cut", cut, "2500"}, {}, Seconds{100});
+    const auto job = run_pes(pes, device.path(), {"barrier_pes", "5000", "--cut", cut, "2500"}, {}, kLimit);
     ASSERT_TRUE(job.exit.clean()) << job.output;
     ASSERT_THAT(job.output, HasSubstr("cut 1 connections"));
     EXPECT_GE(sum_of(job.output, "by device"), static_cast<unsigned long long>(pes) * 2400) << job.output;
@@ -83,11 +85,11 @@ TEST(DeviceLoss, ANewJobUsesTheDeviceAfterOneThatWasKilled) {
   FakeDevice device;
   for (int i = 0; i < 5; ++i) {
     Process job(oshrun(4, device.path(), {test_program("barrier_pes"), "100000000"}));
-    ASSERT_TRUE(job.wait_for_output("PE 3 pid", Seconds{20})) << job.output();
+    ASSERT_TRUE(job.wait_for_output("PE 3 pid", kLimit)) << job.output();
     job.signal(SIGKILL);
-    ASSERT_TRUE(job.wait(Seconds{10}));
+    ASSERT_TRUE(job.wait(kLimit));
   }
-  const auto job = run_pes(4, device.path(), {"barrier_pes", "1000"}, {}, Seconds{30});
+  const auto job = run_pes(4, device.path(), {"barrier_pes", "1000"}, {}, kLimit);
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_GE(sum_of(job.output, "by device"), 4000U) << job.output;
 }
@@ -102,7 +104,7 @@ class Recovery : public testing::TestWithParam<int> {
     job_ = std::make_unique<Process>(
         oshrun(pes, device_.path(), {test_program("barrier_pes"), "1000000000000", "--watch"}));
     for (int pe = 0; pe < pes; ++pe) {
-      ASSERT_TRUE(job_->wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job_->output();
+      ASSERT_TRUE(job_->wait_for_output("PE " + std::to_string(pe) + " pid", kLimit)) << job_->output();
     }
     times_in_use_ = 0;
     await_use();
@@ -111,13 +113,13 @@ class Recovery : public testing::TestWithParam<int> {
   /// Waits until the PEs use the device once more.
   void await_use() {
     const std::string text = "the device is in use, " + std::to_string(times_in_use_ + 1) + " times by now;";
-    ASSERT_TRUE(job_->wait_for_output(text, Seconds{200})) << job_->output();
+    ASSERT_TRUE(job_->wait_for_output(text, kLimit)) << job_->output();
     times_in_use_ = count("the device is in use");
   }
 
   void end_job() {
     ASSERT_EQ(::kill(pid_of(job_->output(), 0), SIGUSR1), 0);
-    const auto exit = job_->wait(Seconds{60});
+    const auto exit = job_->wait(kLimit);
     ASSERT_TRUE(exit) << "still running:\n" << job_->output();
     EXPECT_TRUE(exit->clean()) << job_->output();
     EXPECT_EQ(count(": gba, early 0,"), pes_) << job_->output();
@@ -149,7 +151,7 @@ class Recovery : public testing::TestWithParam<int> {
 
  private:
   void start_again() {
-    ASSERT_TRUE(device_.process().wait(Seconds{20}));
+    ASSERT_TRUE(device_.process().wait(kLimit));
     wait_a_moment();
     device_.start();
   }

@@ -83,10 +83,10 @@ void start_worker() {
   });
 }
 
-void wait_for_others() {
-  shmem_barrier_all();
+/// In the library, which ends the PE with the job. PE 1 may be in the first one.
+[[noreturn]] void wait_in_barriers() {
   for (;;) {
-    ::pause();
+    shmem_barrier_all();
   }
 }
 
@@ -111,7 +111,7 @@ PE_PART(exit) {
   shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
   words = static_cast<long*>(shmem_calloc(kWords, sizeof(long)));
   if (shmem_my_pe() != 1) {
-    wait_for_others();
+    wait_in_barriers();
   }
   status = wanted;
   if (argc > 3 && ::dlopen(argv[3], RTLD_NOW) == nullptr) {

@@ -18,10 +18,12 @@ std::ostream& operator<<(std::ostream& out, const Nodes& nodes) {
 const Words kNetwork{"SHMEM_GBA=off", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"};
 
 Outcome run_exit(bool several_nodes, const Words& arguments) {
-  Words command{"shmem_pes"};
+  Words command{several_nodes ? "shmem_pes" : test_program("shmem_pes")};
   command.insert(command.end(), arguments.begin(), arguments.end());
   // Every PE is a node of its own, so that PE 1 uses the network.
-  return run_pes(2, "off", several_nodes ? on_nodes("% 2", command) : command, kNetwork, Seconds{60});
+  command = several_nodes ? on_nodes("% 2", command) : command;
+  command.insert(command.begin(), {"--grace", "20"});  // PE 1 runs its destructors after it has announced its end
+  return run(oshrun(2, "off", command), kNetwork);
 }
 
 class Exit : public TestWithParam<std::tuple<Nodes, const char*>> {

@@ -11,6 +11,8 @@ namespace {
 using namespace test_support;
 using namespace testing;
 
+constexpr Seconds kLimit{120};
+
 struct Wait {
   const char* name;
   const char* phase;
@@ -26,6 +28,29 @@ class StoppedPe : public testing::TestWithParam<Wait> {
         wait.nodes ? R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0" "$@")" : R"(exec "$0" "$@")";
     return oshrun(2, gba, {"/bin/sh", "-c", line, test_program("shmem_pes"), "phase", wait.phase});
   }
+
+  /// What the job prints until PE 1 is named. PEs warn after this many fifths of a second.
+  static std::string output_of(const Wait& wait, int fifths) {
+    std::optional<FakeDevice> device;
+    if (wait.device) {
+      device.emplace();
+    }
+    Process job(job_of(wait, wait.device ? device->path() : "off"),
+                {"SHMEM_BARRIER_WARN=" + std::to_string(0.2 * fifths)});
+    if (!job.wait_for_output("PE 0 is in the job", kLimit) || !job.wait_for_output("PE 1 is in the job", kLimit)) {
+      return job.output();
+    }
+    const pid_t pid = pid_of(job.output(), 1);
+    // It may be stopped at a moment when no PE waits for it: then it goes on, and is stopped again.
+    bool warned = false;
+    for (int i = 0; i < 10 && !warned; ++i) {
+      EXPECT_EQ(::kill(pid, SIGSTOP), 0);
+      warned = job.wait_for_output(wait.warning, Seconds{3.0 * fifths});
+      EXPECT_EQ(::kill(pid, SIGCONT), 0);
+      warned = warned || job.wait_for_output(wait.warning, Seconds{0.1 * fifths});
+    }
+    return job.output();
+  }
 };
 
 TEST_P(StoppedPe, IsNamedByThePesThatWaitForIt) {
@@ -33,23 +58,10 @@ TEST_P(StoppedPe, IsNamedByThePesThatWaitForIt) {
   if (wait.nodes && !has_network()) {
     GTEST_SKIP() << kNoNetwork;
   }
-  std::optional<FakeDevice> device;
-  if (wait.device) {
-    device.emplace();
-  }
-  Process job(job_of(wait, wait.device ? device->path() : "off"), {"SHMEM_BARRIER_WARN=0.2"});
-  ASSERT_TRUE(job.wait_for_output("PE 1 pid", Seconds{60})) << job.output();
-  const pid_t pid = pid_of(job.output(), 1);
-  // The PE may still be in shmem_init, which does not warn: it is stopped repeatedly until a warning appears.
-  bool warned = false;
-  for (int i = 0; i < 20 && !warned; ++i) {
-    ASSERT_EQ(::kill(pid, SIGSTOP), 0);
-    warned = job.wait_for_output(wait.warning, Seconds{3});
-    ASSERT_EQ(::kill(pid, SIGCONT), 0);
-    warned = warned || job.wait_for_output(wait.warning, Seconds{0.1});
-  }
-  EXPECT_TRUE(warned) << job.output();
-  EXPECT_THAT(job.output(), Not(HasSubstr("waits for PE 0"))) << job.output();
+  const Matcher<const std::string&> names_it = AllOf(HasSubstr(wait.warning), Not(HasSubstr("waits for PE 0")));
+  EXPECT_THAT(with_timeouts([&](int fifths) { return output_of(wait, fifths); },
+                            [&](const std::string& output) { return names_it.Matches(output); }),
+              names_it);
 }
 
 INSTANTIATE_TEST_SUITE_P(Waits, StoppedPe,

@@ -78,6 +78,8 @@ constexpr Phase kPhases[] = {
 [[noreturn]] void repeat(const Phase& phase) {
   if (phase.in_job) {
     shmem_init();
+    std::printf("PE %d is in the job\n", shmem_my_pe());
+    std::fflush(stdout);
   }
   for (;;) {
     phase.once();

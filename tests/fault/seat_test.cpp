@@ -9,12 +9,17 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-Outcome run_clean(int pes, const std::string& gba, const std::string& restarts, std::vector<std::string> arguments,
-                  const std::vector<std::string>& environment = {}) {
+Outcome run_job(int pes, const std::string& gba, const std::string& restarts, Words arguments,
+                const Words& environment = {}) {
   const TempDir folder;
   arguments.insert(arguments.begin() + 1, folder.file("processes"));
   arguments.insert(arguments.begin(), {"--restart", restarts, test_program("shmem_pes"), "seat"});
-  auto job = run(oshrun(pes, gba, arguments), environment, Seconds{100});
+  return run(oshrun(pes, gba, arguments), environment, survivors::kLimit);
+}
+
+Outcome run_clean(int pes, const std::string& gba, const std::string& restarts, const Words& arguments,
+                  const Words& environment = {}) {
+  auto job = run_job(pes, gba, restarts, arguments, environment);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   return job;
 }
@@ -49,19 +54,32 @@ TEST(Seat, ProcessesThatDieAtAnyMomentAreReplaced) {
 }
 
 TEST(Seat, OneThatHangsIsReplaced) {
+  const auto is_replaced = [](const Outcome& job) {
+    return job.exit.clean() && count_of(job.output, "grown: 4 members, old") == 3 &&
+           count_of(job.output, "grown: 4 members, new") == 1 &&
+           count_of(job.output, "the other PEs have left it out; killing it to start it again") == 1 &&
+           count_of(job.output, "and it starts again (1 of 1)") == 1;
+  };
   for (const char* gba : {"off", "fake"}) {
-    const auto job = run_clean(4, gba, "1", {"hang", "2"}, {"SHMEM_BARRIER_TIMEOUT=3"});
-    EXPECT_EQ(count_of(job.output, "grown: 4 members, old"), 3) << job.output;
-    EXPECT_EQ(count_of(job.output, "grown: 4 members, new"), 1) << job.output;
-    EXPECT_EQ(count_of(job.output, "the other PEs have left it out; killing it to start it again"), 1) << job.output;
-    EXPECT_EQ(count_of(job.output, "and it starts again (1 of 1)"), 1) << job.output;
+    const auto job = with_timeouts(
+        [&](int seconds) {
+          return run_job(4, gba, "1", {"hang", "2"}, survivors::timeout(seconds));
+        },
+        is_replaced);
+    EXPECT_TRUE(is_replaced(job)) << job.output;
   }
 }
 
 TEST(Seat, WithoutANewProcessTheOthersGoOn) {
-  const auto job = run_clean(3, "off", "0", {"once", "1"}, {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
-  EXPECT_EQ(count_of(job.output, "left: 2 members, old"), 2) << job.output;
-  EXPECT_THAT(job.output, HasSubstr("the others go on without it"));
+  const auto goes_on = [](const Outcome& job) {
+    return job.exit.clean() && count_of(job.output, "left: 2 members, old") == 2 &&
+           count_of(job.output, "the others go on without it") > 0;
+  };
+  const auto run_for = [](int seconds) {
+    return run_job(3, "off", "0", {"once", "1"}, {"SHMEM_BOOTSTRAP_TIMEOUT=" + std::to_string(seconds)});
+  };
+  const auto job = with_timeouts(run_for, goes_on);
+  EXPECT_TRUE(goes_on(job)) << job.output;
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ PE_PART(signal) {
     shmem_uint64_p(&data, 1, 2);
     shmem_quiet();
     const long other = shmem_long_g(&pid, 2);
-    ::alarm(20);  // ends the job
+    ::alarm(100);  // ends the job
     stop(other);
     shmem_uint64_put_nbi(&data, &kData, 1, 2);
     shmem_uint64_put_signal(&data, &kData, 1, &signal, 7, SHMEM_SIGNAL_SET, 1);
