@@ -173,16 +173,17 @@ struct Mail {
   Mail& operator=(const Mail&) = delete;
   ~Mail() { shmemx_group_message_free(message); }
   void send(shmemx_group_t* group, const Bytes& data, int to, int tag) {
-    shmemx_group_send(group, data.data(), data.size(), to, tag, 20'000'000'000, count, this, &message);
+    shmemx_group_send(group, data.data(), data.size(), to, tag, 120'000'000'000, count, this, &message);
   }
   void send(shmemx_group_t* group, const Bytes& data, int to, int tag, std::uint32_t type,
-            std::uint64_t timeout = 20'000'000'000) {
+            std::uint64_t timeout = 120'000'000'000) {
     shmemx_group_send_typed(group, data.data(), data.size(), type, to, tag, timeout, count, this, &message);
   }
   void receive_typed(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint32_t type) {
-    shmemx_group_receive_typed(group, data.data(), data.size(), type, from, tag, 20'000'000'000, count, this, &message);
+    shmemx_group_receive_typed(group, data.data(), data.size(), type, from, tag, 120'000'000'000, count, this,
+                               &message);
   }
-  void receive(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint64_t timeout = 20'000'000'000) {
+  void receive(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint64_t timeout = 120'000'000'000) {
     shmemx_group_receive(group, data.data(), data.size(), from, tag, timeout, count, this, &message);
   }
   static void count(void* self) { ++static_cast<Mail*>(self)->done; }
@@ -289,7 +290,7 @@ inline std::string check_message_not_waited_for(shmemx_group_t* group, int rank,
   } else {
     mail.receive(group, got, 0, 7);
   }
-  for (int i = 0; i < 10'000 && shmemx_group_message_test(mail.message) == -EAGAIN; ++i) {
+  for (int i = 0; i < 60'000 && shmemx_group_message_test(mail.message) == -EAGAIN; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (shmemx_group_message_test(mail.message) != 0) {

@@ -57,7 +57,7 @@ namespace {
 
 using namespace group_ranks;
 
-constexpr std::uint64_t kLimit = 20'000'000'000;
+constexpr std::uint64_t kLimit = 120'000'000'000;
 
 /// A call of both ranks; of rank 0 an allocation fails.
 using Call = std::function<int(shmemx_group_t* group, int rank)>;
@@ -68,7 +68,7 @@ const Hosts kNodes{"kiwi", "lemon"};
 /// What a rank finds wrong in its call.
 std::string problem_of(int error, int rank, std::chrono::steady_clock::duration took) {
   const bool other_has_failed = error == -ECANCELED || error == -EOWNERDEAD || error == -ECONNRESET;
-  std::string bad = took > std::chrono::seconds(10) ? "it has waited for its timeout; " : "";
+  std::string bad = took > std::chrono::seconds(60) ? "it has waited for its timeout; " : "";
   if (error != 0 && error != -ENOMEM && (rank == 0 || !other_has_failed)) {
     bad += std::to_string(error) + ": " + shmemx_error_text();
   }
@@ -98,7 +98,7 @@ bool run_short(const Call& call, const Hosts& hosts, long number, bool stays) {
         }
         over.add();
         // A rank that leaves ends the call of the other one.
-        for (const auto end = began + std::chrono::seconds(30);
+        for (const auto end = began + std::chrono::seconds(180);
              over.get() < 2 && std::chrono::steady_clock::now() < end;) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }

@@ -14,7 +14,7 @@ namespace {
 
 using namespace group_ranks;
 
-constexpr std::uint64_t kLimit = 30'000'000'000;
+constexpr std::uint64_t kLimit = 120'000'000'000;
 constexpr std::size_t kRoom = std::size_t{24} << 20;
 
 struct FreeMemory {
@@ -266,7 +266,7 @@ TEST(GroupMemory, LongMessagesFromItAreCopiedOnce) {
                 std::copy(one.begin(), one.end(), at);
                 const int to = i == 3 ? rank : (rank + 1) % size;
                 Mail& mail = sent[static_cast<std::size_t>(i)];
-                shmemx_group_send(group, at, one.size(), to, i, 20'000'000'000, Mail::count, &mail, &mail.message);
+                shmemx_group_send(group, at, one.size(), to, i, 120'000'000'000, Mail::count, &mail, &mail.message);
                 at += one.size() + 3;
               }
               // The first one comes before anybody has asked for it.

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "tests/integration/shmem/typed_checks.hpp"
+#include "tests/support/process.hpp"
 
 namespace {
 
@@ -15,7 +16,9 @@ class GroupOnNodes : public ::testing::Test {
   /// Runs ranks on two nodes, or on these, in turn. Skips the test if libshmem was built without UCX.
   static void expect(const std::string& expected, int size, const Body& body,
                      const std::vector<const char*>& nodes = {"kiwi", "lemon"}) {
-    const std::string all = run_ranks(size, body, nodes);
+    expect(expected, size, run_ranks(size, body, nodes));
+  }
+  static void expect(const std::string& expected, int size, const std::string& all) {
     if (all.find("built without UCX") != std::string::npos) {
       GTEST_SKIP() << "libshmem was built without UCX";
     }
@@ -277,23 +280,27 @@ TEST_F(GroupOnNodes, ADeadRankIsNamedToAllAndTheSurvivorsFormANewGroup) {
 
 /// The ranks that were in time leave the group, which ends the wait of the late one.
 TEST_F(GroupOnNodes, ATimeoutNamesTheRankThatDidNotCome) {
-  const SharedCount gave_up;
-  expect("", 3, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
-    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
-    if (rank == 1) {
-      while (gave_up.get() < 2) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto run = [](int seconds) {
+    const SharedCount gave_up;
+    const auto body = [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+      shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+      if (rank == 1) {
+        while (gave_up.get() < 2) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return expect_failure(group, call, ECONNRESET, {"rank", "is lost"});
       }
-      return expect_failure(group, call, ECONNRESET, {"rank", "is lost"});
-    }
-    call.timeout_ns = 200'000'000;
-    const int error = shmemx_group_run(group, &call);
-    const std::string text = shmemx_error_text();
-    gave_up.add();
-    // The other rank may have left before.
-    const bool late = error == -ETIMEDOUT && text.find("rank 1 (on ") != std::string::npos;
-    return late || (error == -ECONNRESET && text.find("is lost") != std::string::npos) ? "" : text;
-  });
+      call.timeout_ns = static_cast<std::uint64_t>(seconds) * 1'000'000'000;
+      const int error = shmemx_group_run(group, &call);
+      const std::string text = shmemx_error_text();
+      gave_up.add();
+      // The other rank may have left before.
+      const bool late = error == -ETIMEDOUT && text.find("rank 1 (on ") != std::string::npos;
+      return late || (error == -ECONNRESET && text.find("is lost") != std::string::npos) ? "" : text;
+    };
+    return run_ranks(3, body, {"kiwi", "lemon"});
+  };
+  expect("", 3, test_support::with_timeouts(run, [](const std::string& all) { return all.empty(); }));
 }
 
 /// Rank 1 and its message wait without a limit for rank 2, which comes only when they have ended.
@@ -489,7 +496,7 @@ TEST_F(GroupOnNodes, SymmetricMemoryIsSharedWithinEachNode) {
   expect("", 4, [](shmemx_group_t* group, int rank, int size) -> std::string {
     constexpr std::size_t kBytes = 200'000;
     shmemx_group_memory_t* memory = nullptr;
-    if (shmemx_group_allocate(group, kBytes, 10'000'000'000, &memory) != 0) {
+    if (shmemx_group_allocate(group, kBytes, 120'000'000'000, &memory) != 0) {
       return shmemx_error_text();
     }
     auto* const mine = static_cast<std::uint8_t*>(shmemx_group_memory_address(memory));

@@ -47,13 +47,14 @@ class SharedStore {
               return 0;
             },
             [](void* self, const char* key, void* value, std::size_t size) {
-              return static_cast<SharedStore*>(self)->wait_for(key, value, size, std::chrono::seconds(20)) ? 0
-                                                                                                           : -ETIMEDOUT;
+              return static_cast<SharedStore*>(self)->wait_for(key, value, size, std::chrono::seconds(120))
+                         ? 0
+                         : -ETIMEDOUT;
             }};
   }
   bool wait_for(const char* key, void* value, std::size_t size, std::chrono::milliseconds limit) const {
     const auto deadline = std::chrono::steady_clock::now() + limit;
-    while (std::chrono::steady_clock::now() < deadline) {
+    do {  // at least once: a key that is there is found
       for (const Entry& entry : table_->entries) {
         if (entry.there.load() && std::strcmp(entry.key.data(), key) == 0) {
           std::memcpy(value, entry.value.data(), size);
@@ -61,7 +62,7 @@ class SharedStore {
         }
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
+    } while (std::chrono::steady_clock::now() < deadline);
     return false;
   }
 
@@ -153,7 +154,7 @@ inline shmemx_group_call_t call_of(int kind) {
   shmemx_group_call_t call{};
   call.kind = kind;
   call.type = SHMEMX_GROUP_UINT8;
-  call.timeout_ns = 30'000'000'000;
+  call.timeout_ns = 120'000'000'000;
   return call;
 }
 

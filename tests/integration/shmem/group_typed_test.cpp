@@ -57,7 +57,7 @@ TEST(GroupTyped, MoreMessagesThanThereAreAnswersAreReceivedAfterTheirSenderHasGi
                 const int error = shmemx_group_message_wait(mails[i].message);
                 bad += error == 0 && data[i] == filled(0, static_cast<int>(i), 16) ? "" : std::to_string(i) + "; ";
               }
-              if (std::chrono::steady_clock::now() - began > std::chrono::seconds(10)) {
+              if (std::chrono::steady_clock::now() - began > std::chrono::seconds(60)) {
                 bad += "it took too long; ";
               }
               received.add();
