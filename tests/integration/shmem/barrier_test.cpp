@@ -66,7 +66,7 @@ TEST(Job, EndsWithTheReasonIfARequiredGbaIsMissing) {
 
 TEST(Job, SharesThePortsOfADeviceWithTooFew) {
   FakeDevice device({"--ports", "2"});
-  const auto job = run_pes(3, device.path(), {"barrier_pes", "500"}, {"SHMEM_INFO=1"}, Seconds{60});
+  const auto job = run_pes(3, device.path(), {"barrier_pes", "500"}, {"SHMEM_INFO=1"});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_GE(sum_of(job.output, "by device"), 1500U) << job.output;
   EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
@@ -78,7 +78,7 @@ TEST(Job, EightPesPassTheTestsThroughTwoPortsAndOne) {
       SCOPED_TRACE(pes.back() + " --ports " + ports);
       Words command{program("oshrun"), "-n", "8", "--gba", "fake", "--ports", ports, test_program(pes[0])};
       command.insert(command.end(), pes.begin() + 1, pes.end());
-      const auto job = run(command, {"SHMEM_GBA=require"}, Seconds{100});
+      const auto job = run(command, {"SHMEM_GBA=require"});
       EXPECT_TRUE(job.exit.clean()) << job.output;
       EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
     }
@@ -90,12 +90,12 @@ void kill_pe(int victim, const char* ports) {
   Process job(
       {program("oshrun"), "-n", "8", "--gba", "fake", "--ports", ports, test_program("barrier_pes"), "100000000"});
   for (int pe = 0; pe < 8; ++pe) {
-    ASSERT_TRUE(job.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job.output();
+    ASSERT_TRUE(job.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{120})) << job.output();
   }
   const pid_t pid = pid_of(job.output(), victim);
   ASSERT_GT(pid, 0);
   ASSERT_EQ(::kill(pid, SIGKILL), 0);
-  const auto exit = job.wait(Seconds{60});
+  const auto exit = job.wait(Seconds{120});
   ASSERT_TRUE(exit) << "still running:\n" << job.output();
   EXPECT_EQ(exit->code, 128 + SIGKILL) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("PE " + std::to_string(victim) + " (pid " + std::to_string(pid) + ")"));
@@ -143,14 +143,17 @@ TEST(Job, RefusesAHeapThatTheMachineCannotHold) {
 }
 
 TEST(Barrier, TimesOutWithTheNameOfThePeThatDoesNotCome) {
-  const auto job = run(oshrun(2, "fake",
-                              {"bash", "-c",
-                               "if [ $OSHRUN_RANK = 1 ]; then exec " + test_program("shmem_pes") + " late; else exec " +
-                                   test_program("barrier_pes") + " 5; fi"}),
-                       {"SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
-  EXPECT_NE(job.exit.code, 0);
-  EXPECT_THAT(job.output, HasSubstr("timed out"));
-  EXPECT_THAT(job.output, HasSubstr("waited for PE 1"));
+  const auto times_out = [](int seconds) {
+    return run(oshrun(2, "fake",
+                      {"bash", "-c",
+                       "if [ $OSHRUN_RANK = 1 ]; then exec " + test_program("shmem_pes") + " late; else exec " +
+                           test_program("barrier_pes") + " 5; fi"}),
+               {"SHMEM_BARRIER_TIMEOUT=" + std::to_string(seconds)});
+  };
+  const auto names_it = AllOf(Field(&Outcome::exit, Field(&Exit::code, Ne(0))),
+                              Field(&Outcome::output, AllOf(HasSubstr("timed out"), HasSubstr("waited for PE 1"))));
+  const auto job = with_timeouts(times_out, Matches(names_it));
+  EXPECT_THAT(job, names_it) << job.output;
 }
 
 /// In a mount namespace with another /dev, which has a file that looks like a device.
@@ -165,7 +168,7 @@ TEST(Job, WarnsOnceOfADeviceThatIsThereAndCannotBeUsed) {
     for (const std::string& word : oshrun(3, "", {test_program("barrier_pes"), "10"})) {
       all.push_back(word);
     }
-    return run(all, environment, Seconds{60});
+    return run(all, environment);
   };
   const auto warned = job({"GBA_DEVICE="});
   if (warned.output.find("ready") == std::string::npos) {

@@ -3,6 +3,8 @@
 #include <shmem_device.h>
 #include <shmemx_interface.h>
 
+#include <cmath>
+
 #include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
@@ -82,7 +84,7 @@ void barriers(std::initializer_list<int> all_cores, int ways) {
 
 /// Sleeps until the job is ended; a call of the library would time out.
 void stay_away() {
-  std::this_thread::sleep_for(std::chrono::seconds(60));
+  std::this_thread::sleep_for(std::chrono::seconds(600));
 }
 
 void useless_barriers(shmemx_core_t* /*core*/, void* /*argument*/) {
@@ -157,9 +159,12 @@ void wait_for_nothing(shmemx_core_t* core, void* argument) {
 void lost_waits() {
   Wait wait;
   wait.word = allocate<std::uint64_t>(2);
+  const std::string after = "timed out after " +
+                            std::to_string(std::lround(1000 * std::atof(std::getenv("SHMEM_BARRIER_TIMEOUT")))) +
+                            " ms (SHMEM_BARRIER_TIMEOUT)";
   for (wait.way = 0; shmem_my_pe() == 0 && wait.way < kWaits; ++wait.way) {
     CHECK(shmemx_launch(2, wait_for_nothing, &wait) == -ETIMEDOUT);
-    CHECK(std::strstr(shmemx_error_text(), "timed out after 500 ms (SHMEM_BARRIER_TIMEOUT)") != nullptr);
+    CHECK(std::strstr(shmemx_error_text(), after.c_str()) != nullptr);
   }
   if (shmem_my_pe() == 0) {
     CHECK(shmemx_launch(

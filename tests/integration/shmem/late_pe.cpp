@@ -17,6 +17,6 @@ PE_PART(late) {
       shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 1);
     }
   }
-  ::sleep(30);
+  ::sleep(600);  // the test ends it
   return 0;
 }

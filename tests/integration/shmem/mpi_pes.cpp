@@ -156,14 +156,14 @@ int run_first(int* argc, char*** argv, bool ends_first) {
   return right ? 0 : 4;
 }
 
-/// Process 1 cannot start, and no process is ended. With a variable that is wrong it fails before the others have its
-/// memory, or `later`, when they may have started.
-int run_refused(bool later) {
+/// Process 1 cannot start, and no process is ended: the others wait for it for so many seconds. With a variable that is
+/// wrong it fails before the others have its memory, or `later`, when they may have started.
+int run_refused(bool later, unsigned seconds) {
   shmemx_set_errors_return(1);
   if (world_rank == 1) {
     ::setenv(later ? "SHMEM_TRACE" : "SHMEM_BARRIER_TUNING", "/nowhere/file", 1);
   }
-  const int code = start(nullptr, 3);
+  const int code = start(nullptr, seconds);
   if (code == 0) {
     shmem_barrier_all();
     std::printf("process %d: the barrier gave %d: %s\n", world_rank, shmemx_take_error(), shmemx_error_text());
@@ -173,16 +173,17 @@ int run_refused(bool later) {
   return code == 0 && world_rank == 1 ? 3 : 0;
 }
 
-int run(const std::string& action) {
-  const std::map<std::string, std::function<int()>> actions{{"refused", [] { return run_refused(false); }},
-                                                            {"refused-later", [] { return run_refused(true); }},
-                                                            {"world", run_world},
-                                                            {"split", run_split},
-                                                            {"environment", run_environment},
-                                                            {"null", run_null},
-                                                            {"late", run_late},
-                                                            {"die", run_die},
-                                                            {"exit", run_exit}};
+int run(const std::string& action, unsigned seconds) {
+  const std::map<std::string, std::function<int()>> actions{
+      {"refused", [&] { return run_refused(false, seconds); }},
+      {"refused-later", [&] { return run_refused(true, seconds); }},
+      {"world", run_world},
+      {"split", run_split},
+      {"environment", run_environment},
+      {"null", run_null},
+      {"late", run_late},
+      {"die", run_die},
+      {"exit", run_exit}};
   const auto found = actions.find(action);
   return found != actions.end() ? found->second() : 2;
 }
@@ -200,7 +201,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  const int code = run(action);
+  const int code = run(action, argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 0);
   MPI_Finalize();
   if (action == "null" && start(nullptr) != -EINVAL) {
     return 3;

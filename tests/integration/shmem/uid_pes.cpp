@@ -27,7 +27,7 @@ void publish(const std::string& file, const shmemx_uniqueid_t& id) {
 
 shmemx_uniqueid_t published(const std::string& file) {
   shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     if (std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&id), sizeof(id))) {
       return id;
     }

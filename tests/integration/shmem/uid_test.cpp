@@ -20,7 +20,7 @@ using test_support::TempDir;  // not the function of GoogleTest
 
 using Environment = std::vector<std::string>;
 
-constexpr Seconds kLimit{60};
+constexpr Seconds kLimit{120};
 
 /// PEs that are started one by one, as from separate shells.
 class Shells {
@@ -34,11 +34,18 @@ class Shells {
   /// The exit code of each PE in the order of their start; minus the number of a signal; 1000 for a PE that still runs.
   std::vector<int> codes() {
     std::vector<int> codes;
-    for (const auto& pe : pes_) {
-      const auto exit = pe->wait(kLimit);
-      codes.push_back(!exit ? 1000 : (exit->signal != 0 ? -exit->signal : exit->code));
+    for (const Outcome& end : ends()) {
+      codes.push_back(end.exit.signal != 0 ? -end.exit.signal : end.exit.code);
     }
     return codes;
+  }
+  std::vector<Outcome> ends() {
+    std::vector<Outcome> ends;
+    for (const auto& pe : pes_) {
+      const auto exit = pe->wait(kLimit);
+      ends.push_back({exit.value_or(Exit{1000}), pe->output()});
+    }
+    return ends;
   }
   [[nodiscard]] std::string output() const {
     std::string text;
@@ -51,6 +58,15 @@ class Shells {
  private:
   std::vector<std::unique_ptr<Process>> pes_;
 };
+
+/// PEs that end with this code and output.
+auto ended(int code, const Matcher<const std::string&>& output) {
+  return AllOf(Field(&Outcome::exit, Field(&Exit::code, code)), Field(&Outcome::output, output));
+}
+
+std::string bootstrap_timeout(int seconds) {
+  return "SHMEM_BOOTSTRAP_TIMEOUT=" + std::to_string(seconds);
+}
 
 /// Jobs with a unique id that is passed in a file.
 class UniqueId : public testing::Test {
@@ -66,6 +82,11 @@ class UniqueId : public testing::Test {
     for (int rank = 0; rank < size; ++rank) {
       start(rank, size, action, environment);
     }
+  }
+  /// Before the next job.
+  void remove_last() {
+    shells_ = {};
+    std::filesystem::remove(file());
   }
   [[nodiscard]] std::string file() const { return dir_.file("id"); }
 
@@ -120,34 +141,29 @@ TEST_F(UniqueId, RefusesWrongArgumentsWithTheirValue) {
 
 TEST_F(UniqueId, LeavesNoPeHangingWhenOneIsKilledAtAnyMoment) {
   std::mt19937 random(1);
-  for (int time = 0; time < repeats(10, 200); ++time) {
-    TempDir dir;
-    Shells shells;
-    for (int rank = 0; rank < 4; ++rank) {
-      shells.start({test_program("shmem_pes"), "uid", dir.file("id"), std::to_string(rank), "4", "hello"},
-                   {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
-    }
+  for (int time = 0; time < repeats(10, 200) && !HasFailure(); ++time) {
     const auto victim = random() % 4;
-    while (!std::filesystem::exists(dir.file("id"))) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
-    shells.pe(victim).signal(SIGKILL);
-    const auto codes = shells.codes();
-    for (std::size_t pe = 0; pe < 4; ++pe) {
-      EXPECT_NE(codes[pe], 1000) << "PE " << pe << " hangs";
-      if (codes[victim] != -SIGKILL || codes[pe] == 0 || pe == victim) {
-        continue;
+    const std::chrono::microseconds moment(random() % 40'000);
+    const auto run = [&](int seconds) {
+      remove_last();
+      start_all(4, "hello", {"SHMEM_UID_SOCK_IFNAME=lo", bootstrap_timeout(seconds)});
+      while (!std::filesystem::exists(file())) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      // A PE that never heard from the server cannot name the server's PE.
-      EXPECT_THAT(shells.pe(pe).output(),
-                  AnyOf(HasSubstr("PE " + std::to_string(victim)), HasSubstr("the process that the PEs connect to"),
-                        HasSubstr("cannot reach the job")))
-          << "PE " << pe;
-    }
-    if (HasFailure()) {
-      break;
-    }
+      std::this_thread::sleep_for(moment);
+      shells_.pe(victim).signal(SIGKILL);
+      EXPECT_THAT(shells_.codes(), Each(Ne(1000))) << "a PE hangs: " << shells_.output();
+      return shells_.ends();
+    };
+    // A PE that never heard from the server cannot name the server's PE.
+    const auto names_it = AnyOf(ContainsRegex("PEs? ([0-9], )*" + std::to_string(victim)),
+                                HasSubstr("the process that the PEs connect to"), HasSubstr("cannot reach the job"));
+    const auto is_killed = Field(&Outcome::exit, Field(&Exit::signal, SIGKILL));
+    const auto is_well = Field(&Outcome::exit, Property(&Exit::clean, true));
+    const auto all_end =
+        AnyOf(Not(Contains(is_killed)), Each(AnyOf(is_killed, is_well, Field(&Outcome::output, names_it))));
+    const auto ends = with_timeouts(run, Matches(all_end));
+    EXPECT_THAT(ends, all_end) << "PE " << victim << " was killed\n" << shells_.output();
   }
 }
 
@@ -213,20 +229,22 @@ TEST_F(UniqueId, NamesThePeThatDiedWhileTheCoresOfOthersWaitForIt) {
     for (const std::size_t pe : {0U, 2U}) {
       EXPECT_THAT(shells_.pe(pe).output(), AllOf(HasSubstr("PE 1"), Not(HasSubstr("kernel: 0")))) << pe;
     }
-    shells_ = {};
-    std::filesystem::remove(file());
+    remove_last();
   }
 }
 
 TEST_F(UniqueId, NamesMissingPes) {
-  for (const int rank : {0, 2}) {
-    start(rank, 4, "hello", {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=1"});
-  }
-  EXPECT_EQ(shells_.codes(), (std::vector<int>{3, 3})) << shells_.output();
-  for (const std::size_t pe : {0U, 1U}) {
-    EXPECT_THAT(shells_.pe(pe).output(),
-                AllOf(HasSubstr("gave -110"), HasSubstr("PEs 1, 3 did not arrive within 1 s")));
-  }
+  const auto run = [this](int seconds) {
+    remove_last();
+    for (const int rank : {0, 2}) {
+      start(rank, 4, "hello", {"SHMEM_UID_SOCK_IFNAME=lo", bootstrap_timeout(seconds)});
+    }
+    return shells_.ends();
+  };
+  const auto named =
+      Each(ended(3, AllOf(HasSubstr("gave -110"), ContainsRegex("PEs 1, 3 did not arrive within [0-9]+ s"))));
+  const auto ends = with_timeouts(run, Matches(named));
+  EXPECT_THAT(ends, named) << shells_.output();
 }
 
 TEST_F(UniqueId, RefusesAnotherNumberOfPesOnAllOfThem) {
@@ -293,21 +311,33 @@ TEST_P(Session, CanBeUsedAgainAtOnce) {
 }
 
 TEST_P(Session, RefusesPesWithAnotherSecret) {
-  start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
-  start(1, 2, {"SHMEM_UID_SECRET=another", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
-  EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
-  EXPECT_THAT(shells_.pe(0).output(), AllOf(HasSubstr("PE 1 did not arrive within 2 s"), HasSubstr("refused meanwhile"),
-                                            HasSubstr("it does not have the secret of this job")));
-  EXPECT_THAT(shells_.pe(1).output(),
-              AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("does not have the secret of that job")));
+  const auto run = [this](int seconds) {
+    shells_ = {};
+    start(0, 2, {"SHMEM_UID_SECRET=one", bootstrap_timeout(seconds)});
+    start(1, 2, {"SHMEM_UID_SECRET=another", bootstrap_timeout(seconds)});
+    return shells_.ends();
+  };
+  const auto refused = ElementsAre(
+      ended(1, AllOf(ContainsRegex("PE 1 did not arrive within [0-9]+ s"), HasSubstr("refused meanwhile"),
+                     HasSubstr("it does not have the secret of this job"))),
+      ended(1,
+            AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("does not have the secret of that job"))));
+  const auto ends = with_timeouts(run, Matches(refused));
+  EXPECT_THAT(ends, refused) << shells_.output();
 }
 
 TEST_P(Session, ReportsDifferentSizesOfPes) {
-  start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
-  start(1, 3, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
-  EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
-  EXPECT_THAT(shells_.pe(0).output(), HasSubstr("and was told of 3 PEs, not 2"));
-  EXPECT_THAT(shells_.pe(1).output(), HasSubstr("that job has 2 PEs, and this process was told of 3: SHMEM_UID_SIZE"));
+  const auto run = [this](int seconds) {
+    shells_ = {};
+    start(0, 2, {"SHMEM_UID_SECRET=one", bootstrap_timeout(seconds)});
+    start(1, 3, {"SHMEM_UID_SECRET=one", bootstrap_timeout(seconds)});
+    return shells_.ends();
+  };
+  const auto reported =
+      ElementsAre(ended(1, HasSubstr("and was told of 3 PEs, not 2")),
+                  ended(1, HasSubstr("that job has 2 PEs, and this process was told of 3: SHMEM_UID_SIZE")));
+  const auto ends = with_timeouts(run, Matches(reported));
+  EXPECT_THAT(ends, reported) << shells_.output();
 }
 
 TEST_P(Session, ReportsThatNoPeListens) {

@@ -28,7 +28,7 @@ int me() {
 
 /// For PEs that must not be in a call that would time out as well.
 void stay() {
-  std::this_thread::sleep_for(std::chrono::seconds(60));
+  std::this_thread::sleep_for(std::chrono::seconds(600));
 }
 
 Ending nested() {

@@ -13,7 +13,6 @@ struct Mistake {
   const char* name;
   const char* report;  // in the line that begins with "shmem: PE n: "
   int pes = 2;
-  const char* variable = "SHMEM_BARRIER_TIMEOUT=20";
 };
 
 void PrintTo(const Mistake& mistake, std::ostream* out) {
@@ -21,7 +20,7 @@ void PrintTo(const Mistake& mistake, std::ostream* out) {
 }
 
 Outcome make(const Mistake& mistake, const char* debug = "SHMEM_DEBUG=1") {
-  return run_pes(mistake.pes, "off", {"mistakes", mistake.name}, {debug, mistake.variable});
+  return run_pes(mistake.pes, "off", {"mistakes", mistake.name}, {debug, "SHMEM_BARRIER_TIMEOUT=60"});
 }
 
 /// The text with special characters escaped for a regular expression.
@@ -105,9 +104,6 @@ const Mistake kCalls[] = {
     {"other_sync_words",
      "the PEs of the active set of 2 PEs (0, stride 1) do not make the same call: PE 0 calls shmem_barrier(pSync"},
     {"dirty_sync_words", "shmem_int_sum_to_all: pSync[2] (pSync is globals+0x"},
-    {"late",
-     "shmem_barrier_all: waited 500 ms (SHMEM_BARRIER_TIMEOUT) for the others of team 0; PE 1 is in no collective call",
-     2, "SHMEM_BARRIER_TIMEOUT=0.5"},
     {"destroyed_team", "shmem_team_destroy: 2 is not a team of this PE"},
 };
 const Mistake kOthers[] = {
@@ -147,11 +143,25 @@ TEST(CheckingCircles, NameAllPesAndTheirCalls) {
                                                    "of the active set of 2 PEs (0, stride 1) and waits for PE 0"});
 }
 
+TEST(CheckingTimeouts, NameTheMissingPes) {
+  const auto run = [](int seconds) {
+    return run_pes(2, "off", {"mistakes", "late"},
+                   {"SHMEM_DEBUG=1", "SHMEM_BARRIER_TIMEOUT=" + std::to_string(seconds)});
+  };
+  const auto reports = AllOf(
+      Field(&Outcome::exit, Field(&Exit::code, 1)),
+      Field(&Outcome::output,
+            ContainsRegex("shmem: PE 0: shmem_barrier_all: waited [0-9]+ ms \\(SHMEM_BARRIER_TIMEOUT\\) for the others "
+                          "of team 0; PE 1 is in no collective call")));
+  const auto job = with_timeouts(run, Matches(reports));
+  EXPECT_THAT(job, reports) << job.output;
+}
+
 TEST(CheckingNotes, NameTheMissingPesOfALongWait) {
-  const auto job =
-      run_pes(2, "off", {"mistakes", "late"}, {"SHMEM_DEBUG=1", "SHMEM_BARRIER_WARN=0.1", "SHMEM_BARRIER_TIMEOUT=0.5"});
-  EXPECT_THAT(job.output, HasSubstr("shmem: PE 0: has waited 0 s: PE 0 is in shmem_barrier_all() of team 0, PE 1 is in "
-                                    "no collective call"));
+  Process job(oshrun(2, "off", {test_program("mistakes"), "late"}), {"SHMEM_DEBUG=1", "SHMEM_BARRIER_WARN=0.1"});
+  job.wait_for_output("PE 0 is in shmem_barrier_all() of team 0, PE 1 is in no collective call", Seconds{60});
+  EXPECT_THAT(job.output(), ContainsRegex("shmem: PE 0: has waited [0-9]+ s: PE 0 is in shmem_barrier_all\\(\\) of "
+                                          "team 0, PE 1 is in no collective call"));
 }
 
 TEST(CheckingNotes, ListBlocksThatWereNotFreedAtTheEnd) {
@@ -178,7 +188,7 @@ class CheckedProgram : public testing::TestWithParam<std::tuple<const char*, con
 TEST_P(CheckedProgram, IsNotDisturbed) {
   const auto [family, language] = GetParam();
   const int pes = repeats(2, 4);
-  run_clean(pes, "off", {std::string("openshmem_") + language + "_pes", family}, {"SHMEM_DEBUG=1"}, Seconds{100});
+  run_clean(pes, "off", {std::string("openshmem_") + language + "_pes", family}, {"SHMEM_DEBUG=1"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, CheckedProgram,

@@ -196,7 +196,7 @@ static void dirty_sync_words(void) {
 }
 static void late(void) {
   if (me != 0) {
-    sleep(20);
+    sleep(600);
   }
   shmem_barrier_all();
 }
@@ -239,7 +239,7 @@ static void lock_held(void) {
 /* Until the other thread has entered its call. */
 static void* put_for_long(void* argument) {
   (void)argument;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     usleep(10000);
     shmem_long_p(words, 1, right());
   }
@@ -255,7 +255,7 @@ static void serialized(void) {
   if (me == 0) {
     pthread_create(&thread, NULL, put_for_long, NULL);
   } else {
-    sleep(20);
+    sleep(50);
   }
   shmem_barrier_all();
 }
@@ -271,7 +271,7 @@ static void two_at_once(void) {
     pthread_create(&thread, NULL, sync_world, NULL);
     shmem_sync_all();
   }
-  sleep(20);
+  sleep(50);
 }
 
 /* Begin and end */
