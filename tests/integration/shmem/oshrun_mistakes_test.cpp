@@ -34,7 +34,10 @@ bool has_addr2line() {
 }
 
 Outcome mistake(const std::string& kind, int pes = 16, const Words& environment = {}) {
-  return run_pes(pes, "off", {"mistake_pes", kind}, environment, Seconds{100});
+  // The others have time to say what they have waited for.
+  return run({program("oshrun"), "-n", std::to_string(pes), "--gba", "off", "--grace", "60",
+              test_program("mistake_pes"), kind},
+             environment);
 }
 
 constexpr const char* kOthers = "\noshrun: 15 other PEs waited in barrier [0-9]+ of team 0\n$";

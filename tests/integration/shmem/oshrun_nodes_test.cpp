@@ -130,7 +130,7 @@ TEST_F(OshrunNodes, TellTheCauseOnce) {
   }
   for (const auto& [kind, cause] :
        {std::pair{"address", "are not inside the symmetric heap"}, std::pair{"segv", "signal"}}) {
-    const auto job = launch("a:8,b:8", {test_program("mistake_pes"), kind});
+    const auto job = launch("a:8,b:8", {"--grace", "60", test_program("mistake_pes"), kind});
     EXPECT_NE(job.exit.code, 0) << job.output;
     EXPECT_LE(count_of(job.output, "\n"), 5) << job.output;
     EXPECT_EQ(count_of(job.output, cause), 1) << job.output;
@@ -162,12 +162,17 @@ TEST_F(OshrunNodes, SayIfTheyDoNotHaveTheProgram) {
 
 TEST_F(OshrunNodes, EndAfterTheTimeAndNameThePes) {
   const std::string marker = unique("slow");
-  const auto job = launch("a:2,b", {"--timeout", "1", "--grace", "0.2", "sh", "-c",
-                                    "test $OSHRUN_RANK = 0 || exec sleep 100; : $0", marker});
-  EXPECT_EQ(job.exit.code, 124) << job.output;
-  EXPECT_THAT(job.output,
-              AllOf(HasSubstr("the job did not end within its --timeout; still running on a (PEs 0-1), b (PE 2)"),
-                    HasSubstr("still running: PE 1\n"), HasSubstr("still running: PE 2\n")));
+  const auto times_out = [&](int seconds) {
+    return launch("a:2,b", {"--timeout", std::to_string(seconds), "--grace", "0.2", "sh", "-c",
+                            "test $OSHRUN_RANK = 0 || exec sleep 100; : $0", marker});
+  };
+  const auto names_them =
+      AllOf(Field(&Outcome::exit, Field(&Exit::code, 124)),
+            Field(&Outcome::output,
+                  AllOf(HasSubstr("the job did not end within its --timeout; still running on a (PEs 0-1), b (PE 2)"),
+                        HasSubstr("still running: PE 1\n"), HasSubstr("still running: PE 2\n"))));
+  const auto job = with_timeouts(times_out, Matches(names_them));
+  EXPECT_THAT(job, names_them) << job.output;
   EXPECT_TRUE(none_matching(marker));
 }
 

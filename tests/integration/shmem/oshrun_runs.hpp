@@ -8,7 +8,7 @@
 
 namespace oshrun_test {
 
-constexpr test_support::Seconds kLimit{30};
+constexpr test_support::Seconds kLimit{120};
 
 inline std::string oshrun() {
   return test_support::program("oshrun");

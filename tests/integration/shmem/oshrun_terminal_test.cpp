@@ -6,16 +6,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "tests/support/pe.hpp"
 
 namespace {
 
 using namespace test_support;
 using namespace testing;
+using test_support::TempDir;  // not the function of GoogleTest
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLimit{30};
+constexpr std::chrono::seconds kLimit{120};
 
 /// A program in the foreground of its own terminal. It ends with the object.
 class Terminal {
@@ -100,9 +103,12 @@ TEST(OshrunAtATerminal, GivesTypedInputToPeZero) {
 }
 
 TEST(OshrunAtATerminal, AcceptsAPeThatReadsNothing) {
-  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", "exec <&-; echo started; sleep 0.5"});
+  const TempDir dir;
+  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c",
+                     "exec <&-; echo started; until [ -e " + dir.file("typed") + " ]; do sleep 0.05; done; sleep 0.5"});
   terminal.show_until("started");
   terminal.type("into the void\n");
+  std::ofstream(dir.file("typed")).flush();
   EXPECT_EQ(terminal.exit_status(), 0);
 }
 
@@ -127,8 +133,8 @@ TEST(OshrunAtATerminal, SaysWhichPesAJobWaitsForAtItsStart) {
   const std::string pe = test_program("oshrun_pe");
   Terminal terminal(
       {oshrun(), "-n", "3", "/bin/sh", "-c", "[ $OSHRUN_RANK != 1 ] || exec sleep 60; exec " + pe + " barriers 1"});
-  const auto shown = terminal.show_until("waiting for");
-  EXPECT_THAT(shown, HasSubstr("oshrun: 2 of 3 PEs have called shmem_init after 5 s; waiting for PE 1"));
+  const auto shown = terminal.show_until("waiting for PE 1");
+  EXPECT_THAT(shown, ContainsRegex("oshrun: 2 of 3 PEs have called shmem_init after [0-9]+ s; waiting for PE 1"));
   terminal.type("\x03");
   EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
 }
@@ -167,12 +173,16 @@ TEST(OshrunAtATerminal, LeavesItToASinglePe) {
 }
 
 TEST(OshrunAtATerminal, StopsAndContinuesWithItsPes) {
+  const TempDir dir;
+  const std::string end = dir.file("end");
   Terminal terminal({"/bin/bash", "--norc", "-i", "-m"});
-  terminal.type("PS1=; " + oshrun() + " sh -c 'echo u''p; sleep 1; echo over''all'\n");
+  terminal.type("PS1=; " + oshrun() + " sh -c 'echo u''p; until [ -e " + end +
+                " ]; do sleep 0.05; done; echo over''all'\n");
   EXPECT_THAT(terminal.show_until("up"), HasSubstr("up"));
   terminal.type("\x1a");  // Ctrl-Z
   EXPECT_THAT(terminal.show_until("Stopped"), HasSubstr("Stopped"));
   terminal.type("fg\n");
+  std::ofstream(end).flush();
   EXPECT_THAT(terminal.show_until("overall"), HasSubstr("overall"));
 }
 

@@ -14,20 +14,6 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-/// Processes with `marker` on their command line, after waiting for those that are about to end.
-std::vector<pid_t> left_behind(const std::string& marker) {
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
-  std::vector<pid_t> left;
-  do {
-    left = processes_matching(marker);
-    if (left.empty()) {
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
-  } while (std::chrono::steady_clock::now() < deadline);
-  return left;
-}
-
 // ---- The environment of PEs
 
 TEST(Oshrun, GivesPesTheirNumbers) {
@@ -84,7 +70,7 @@ TEST(Oshrun, GivesTheStatusOfTheFirstPeThatFails) {
 }
 
 TEST(Oshrun, NamesTheSignalThatKilledAPe) {
-  const auto outcome = launch({"-n", "3", pe_program(), "die", "1", "9"});
+  const auto outcome = launch({"-n", "3", "--grace", "60", pe_program(), "die", "1", "9"});
   EXPECT_EQ(outcome.exit.code, 137);
   EXPECT_THAT(outcome.output, HasSubstr("oshrun: PE 1 (pid "));
   EXPECT_THAT(outcome.output, HasSubstr("was killed by signal 9 (Killed)\n"));
@@ -95,7 +81,7 @@ TEST(Oshrun, NamesTheSignalThatKilledAPe) {
 
 /// The connections of a killed PE end before its process does, so that its neighbours may be the first to report it.
 TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourWasFaster) {
-  const auto outcome = launch({"-n", "3", pe_program(), "die_late", "1", "9"});
+  const auto outcome = launch({"-n", "3", "--grace", "60", pe_program(), "die_late", "1", "9"});
   EXPECT_EQ(outcome.exit.code, 137) << outcome.output;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("oshrun: PE 1 (pid "), HasSubstr("was killed by signal 9 (Killed)\n")));
   EXPECT_THAT(outcome.output, Not(HasSubstr("ended the job with status")));
@@ -195,11 +181,15 @@ TEST(Oshrun, DoesNotEndTheJobIfAPeFailsAfterItHasLeft) {
 
 TEST(Oshrun, KillsPesThatIgnoreSignals) {
   const std::string marker = unique("stubborn");
-  Process job({oshrun(), "-n", "2", "--timeout", "1", "--grace", "0.2", pe_program(), "stay", marker});
-  const auto exit = job.wait(kLimit);
-  ASSERT_TRUE(exit);
-  EXPECT_EQ(exit->code, 124);
-  EXPECT_THAT(job.output(), HasSubstr("oshrun: the job did not end within its --timeout; still running: PEs 0, 1\n"));
+  const auto times_out = [&](int seconds) {
+    return launch({"-n", "2", "--timeout", std::to_string(seconds), "--grace", "0.2", pe_program(), "stay", marker});
+  };
+  const auto names_them =
+      AllOf(Field(&Outcome::exit, Field(&Exit::code, 124)),
+            Field(&Outcome::output,
+                  HasSubstr("oshrun: the job did not end within its --timeout; still running: PEs 0, 1\n")));
+  const auto job = with_timeouts(times_out, Matches(names_them));
+  EXPECT_THAT(job, names_them) << job.output;
   EXPECT_THAT(processes_matching(marker), IsEmpty());
 }
 
@@ -252,7 +242,7 @@ TEST(Oshrun, LeavesNoProcessWhenItIsKilled) {
   ASSERT_GE(processes_matching(marker).size(), 5U);
   job.signal(SIGKILL);
   EXPECT_EQ(job.wait(kLimit)->signal, SIGKILL);
-  EXPECT_THAT(left_behind(marker), IsEmpty());
+  EXPECT_TRUE(none_matching(marker));
 }
 
 TEST(Oshrun, EndsProcessesThatPesLeaveBehind) {

@@ -131,8 +131,7 @@ TEST(OshrunProfile, CountsOnSeveralNodes) {
   TempDir dir;
   const std::string prefix = dir.file("report");
   const auto job = run({oshrun(1, "off", {})[0], "--rsh", rsh_in(dir), "-H", "kiwi:2,lemon", "--profile=" + prefix,
-                        test_program("counted_c_pes")},
-                       {}, Seconds{60});
+                        test_program("counted_c_pes")});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(job.output, "oshrun: profile of 3 PEs: " + prefix + ".txt and " + prefix + ".svg\n");
   expect_counts(read(prefix + ".txt"));
@@ -141,9 +140,8 @@ TEST(OshrunProfile, CountsOnSeveralNodes) {
 TEST(OshrunProfile, NamesTheCallsInWhichAJobEnds) {
   TempDir dir;
   const std::string prefix = dir.file("report");
-  const auto job =
-      run({oshrun(1, "off", {})[0], "--profile=" + prefix, "-n", "3", test_program("counted_c_pes"), "abort"}, {},
-          Seconds{120});
+  const auto job = run({oshrun(1, "off", {})[0], "--profile=" + prefix, "-n", "3", "--grace", "60",
+                        test_program("counted_c_pes"), "abort"});
   EXPECT_EQ(job.exit.code, 128 + SIGABRT) << job.output;
   const std::string text = read(prefix + ".txt");
   expect_counts(text);
@@ -192,7 +190,7 @@ TEST(OshrunProfile, TracesCallsBesideTheBarriers) {
   const std::string trace = dir.file("trace.json");
   const auto job =
       run({oshrun(1, "off", {})[0], "--profile=" + dir.file("report"), "-n", "3", test_program("counted_c_pes")},
-          {"SHMEM_TRACE=" + trace}, Seconds{120});
+          {"SHMEM_TRACE=" + trace});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   for (int pe = 0; pe < kPes; ++pe) {
     expect_calls_of(pe, calls_of(trace));
@@ -207,7 +205,7 @@ TEST(OshrunProfile, TracesCallsOfEachNode) {
   const std::string trace = dir.file("trace.json");
   const auto job = run({oshrun(1, "off", {})[0], "--rsh", rsh_in(dir), "-H", "kiwi:2,lemon",
                         "--profile=" + dir.file("report"), test_program("counted_c_pes")},
-                       {"SHMEM_TRACE=" + trace}, Seconds{60});
+                       {"SHMEM_TRACE=" + trace});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   expect_calls_of(1, calls_of(trace));
   expect_calls_of(2, calls_of(trace + ".1"));
