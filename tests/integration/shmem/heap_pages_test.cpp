@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of pages that the heaps of real jobs get. Changes settings of the machine for a moment and restores them.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "base/fd.hpp"
 #include "tests/support/pe.hpp"
 
 namespace {
@@ -25,6 +28,13 @@ std::string first_line(const std::string& file) {
   std::getline(stream, line);
   return line;
 }
+
+/// Held by one of the programs that change the machine's settings, whichever build it is of.
+const base::UniqueFd turn = [] {
+  base::UniqueFd folder(::open("/proc/sys/vm", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ::flock(folder.get(), LOCK_EX);
+  return folder;
+}();
 
 /// Changes a setting of the kernel while the object lives.
 class Setting {
@@ -61,7 +71,7 @@ class HugePages : public testing::Test {
   }
   /// Waits, for a bounded time, until the killed processes are gone and have returned their memory.
   static bool is_returned(int pages) {
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       if (huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0) {
         return true;
       }
@@ -118,7 +128,7 @@ class HugeTlbGroup {
     }
     before_ = first_line(root_ + "/cgroup.subtree_control");
     std::ofstream(root_ + "/cgroup.subtree_control") << "+hugetlb";
-    folder_ = root_ + "/shmem-heap-pages-test";
+    folder_ = root_ + "/shmem-heap-pages-test-" + std::to_string(::getpid());
     ::mkdir(folder_.c_str(), 0755);
     std::ofstream(folder_ + "/hugetlb.2MB.max") << bytes;
   }

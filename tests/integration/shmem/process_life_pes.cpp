@@ -16,13 +16,16 @@
 
 namespace {
 
-/// Much longer than a PE may take to notice the end of another one.
-constexpr int kLifeOfChild = 40;
+/// Much longer than a PE may take to notice the end of another one. It ends with the folder of the test, too.
+constexpr int kLifeOfChild = 200;
 
 [[noreturn]] void live_on() {
   ::close(STDOUT_FILENO);
   ::close(STDERR_FILENO);
-  ::sleep(kLifeOfChild);
+  const char* folder = std::getenv("CHILDREN_LIVE_WITH");
+  for (int i = 0; i < 10 * kLifeOfChild && ::access(folder, F_OK) == 0; ++i) {
+    ::usleep(100'000);
+  }
   std::_Exit(0);
 }
 

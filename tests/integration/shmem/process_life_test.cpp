@@ -21,8 +21,9 @@ class Pair {
     for (int pe = 0; pe < 2; ++pe) {
       const std::string number = std::to_string(pe);
       Words environment = kNetwork;
-      environment.insert(environment.end(), {"SHMEM_BOOTSTRAP=uid", place, "SHMEM_UID_SIZE=2",
-                                             "SHMEM_UID_RANK=" + number, "SHMEM_BARRIER_TIMEOUT=0"});
+      environment.insert(environment.end(),
+                         {"SHMEM_BOOTSTRAP=uid", place, "SHMEM_UID_SIZE=2", "SHMEM_UID_RANK=" + number,
+                          "SHMEM_BARRIER_TIMEOUT=0", "CHILDREN_LIVE_WITH=" + dir_.path()});
       environment.insert(environment.end(), more.begin(), more.end());
       if (several_nodes) {
         environment.push_back("SHMEM_HOST_ID=node" + number);
@@ -36,23 +37,23 @@ class Pair {
   std::string output() { return pes_[0]->output() + pes_[1]->output(); }
 
  private:
+  TempDir dir_;
   std::vector<std::unique_ptr<Process>> pes_;
 };
 
 using Case = std::tuple<const char*, int, bool>;
 class ChildOfAKilledPe : public TestWithParam<Case> {};
 
-/// It lives for 40 s.
 TEST_P(ChildOfAKilledPe, DoesNotKeepTheOthersWaiting) {
   const auto [way, victim, several_nodes] = GetParam();
   if (several_nodes && !has_network()) {
     GTEST_SKIP() << kNoNetwork;
   }
   Pair pair({"leave_child", way, std::to_string(victim)}, several_nodes);
-  const auto killed = pair.pe(victim).wait(Seconds{60});
+  const auto killed = pair.pe(victim).wait(Seconds{120});
   ASSERT_TRUE(killed) << pair.output();
   ASSERT_EQ(killed->signal, SIGKILL) << pair.output();
-  const auto other = pair.pe(1 - victim).wait(Seconds{15});
+  const auto other = pair.pe(1 - victim).wait(Seconds{60});
   ASSERT_TRUE(other) << "it still waits: " << pair.output();
   EXPECT_EQ(other->code, 1) << pair.output();
   EXPECT_THAT(pair.pe(1 - victim).output(), HasSubstr("PE " + std::to_string(victim)));
@@ -69,9 +70,9 @@ TEST_P(ChildOfALostPe, DoesNotHideItsLossFromTheOthers) {
     GTEST_SKIP() << kNoNetwork;
   }
   Pair pair({"leave_child_survive", GetParam()}, true);
-  const auto killed = pair.pe(1).wait(Seconds{60});
+  const auto killed = pair.pe(1).wait(Seconds{120});
   ASSERT_TRUE(killed) << pair.output();
-  const auto other = pair.pe(0).wait(Seconds{15});
+  const auto other = pair.pe(0).wait(Seconds{60});
   ASSERT_TRUE(other) << "it still waits: " << pair.output();
   EXPECT_EQ(other->code, 0) << pair.output();
 }
@@ -92,7 +93,7 @@ TEST(ThreadsOfTheLibrary, BlockAllSignalsButThoseOfRemovedMemory) {
 TEST(ProgramsOfPes, DoNotGetTheSecretOfTheJob) {
   Pair pair({"prints_environment"}, false, {"SHMEM_UID_SECRET=quite-a-secret"});
   for (int pe = 0; pe < 2; ++pe) {
-    const auto exit = pair.pe(pe).wait(Seconds{60});
+    const auto exit = pair.pe(pe).wait(Seconds{120});
     ASSERT_TRUE(exit && exit->clean()) << pair.output();
     EXPECT_THAT(pair.pe(pe).output(), AllOf(HasSubstr("SHMEM_UID_RANK="), Not(HasSubstr("quite-a-secret"))));
   }
