@@ -21,7 +21,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{100};
+constexpr Seconds kLimit{120};
 constexpr int kOwn = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS;
 
 std::size_t sockets_in(const std::string& folder) {

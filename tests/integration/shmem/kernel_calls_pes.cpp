@@ -127,7 +127,7 @@ void cache_kernel(shmemx_core_t* core, void* argument) {
     shmemx_dcci(&work.plain);
     return;
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (work.plain == 0 && std::chrono::steady_clock::now() < end) {
     shmemx_dcci_range(&work.plain, sizeof work.plain);
     shmemx_dcci_all();

@@ -7,7 +7,7 @@ namespace {
 using namespace test_support;
 using namespace testing;
 
-constexpr Seconds kLimit{60};
+constexpr Seconds kLimit{120};
 
 /// A node for every `pes_a_node` PEs.
 void expect_clean_on_nodes(int pes, int pes_a_node, const std::string& kind) {

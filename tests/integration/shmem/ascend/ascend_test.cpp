@@ -19,7 +19,7 @@ TEST_P(Ascend, CallsDoWhatAscendShmemSpecifies) {
   const std::string name = program;
   const std::string part = name.substr(0, name.find('_'));
   run_clean(pes, "off", {name.ends_with("_c") ? "ascend_c_pes" : "ascend_cxx_pes", part},
-            {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)}, Seconds{120});
+            {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)});
 }
 
 TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
@@ -73,8 +73,7 @@ TEST(AscendPrograms, MayEndInALane) {
 TEST(AscendPrograms, RunUnchanged) {
   for (const int pes : {1, 2, 3, 4}) {
     TempDir dir;
-    run_clean(pes, "off", {"ascend_cxx_pes", "allgather", dir.file("uid")}, {"SHMEM_UID_SESSION_ID=127.0.0.1:0"},
-              Seconds{100});
+    run_clean(pes, "off", {"ascend_cxx_pes", "allgather", dir.file("uid")}, {"SHMEM_UID_SESSION_ID=127.0.0.1:0"});
   }
 }
 
@@ -85,7 +84,7 @@ TEST(AscendDemos, GiveTheRightBytes) {
     for (const int pes : {1, 2, 3}) {
       const TempDir dir;
       run_clean(pes, "off", {"ascend_cxx_pes", "demo", demo, dir.file("uid")},
-                {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_CYCLE_PROF_PE=0"}, Seconds{100});
+                {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_CYCLE_PROF_PE=0"});
     }
   }
 }
@@ -96,13 +95,13 @@ TEST(AscendDemos, GiveTheRightBytesOnTwoNodes) {
   }
   const TempDir folder;
   run_clean(3, "off", on_nodes("% 2", {"ascend_cxx_pes", "allgather", folder.file("allgather")}),
-            {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
+            {"SHMEM_UID_SESSION_ID=127.0.0.1:0"});
   run_clean(4, "off", on_nodes("% 2", {"ascend_cxx_pes", "kv_shuffle", folder.file("kv_shuffle"), "5", "2", "8", "64"}),
-            {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=0"}, Seconds{100});
+            {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=0"});
   for (const std::string demo : kDemos) {
     const TempDir dir;
     run_clean(3, "off", on_nodes("% 2", {"ascend_cxx_pes", "demo", demo, dir.file("uid")}),
-              {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_CYCLE_PROF_PE=0"}, Seconds{100});
+              {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_CYCLE_PROF_PE=0"});
   }
 }
 
@@ -210,7 +209,7 @@ Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std:
   TempDir dir;
   std::vector<std::string> command{test_program("ascend_cxx_pes"), "kv_shuffle", dir.file("uid"), cores};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run(oshrun(pes, "off", command), {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=" + path}, Seconds{100});
+  return run(oshrun(pes, "off", command), {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=" + path});
 }
 
 TEST(KvShuffleOps, CopiesDirectlyOrThroughTwoBuffers) {

@@ -39,7 +39,7 @@ Ended run_job(const std::string& how, int size, const std::string& where) {
   }
   Ended ended;
   for (const auto& pe : pes) {
-    const auto exit = pe->wait(Seconds{60});
+    const auto exit = pe->wait(Seconds{120});
     ended.clean = ended.clean && exit && exit->clean();
     ended.output += pe->output();
   }

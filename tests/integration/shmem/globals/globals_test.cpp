@@ -23,7 +23,7 @@ TEST_P(Globals, AreReachedAtAddressesThatAreNotRandom) {
 }
 
 TEST_P(Globals, LoseNoAtomicAdd) {
-  const auto job = run_pes(3, "off", {GetParam(), "add"}, {}, Seconds{60});
+  const auto job = run_pes(3, "off", {GetParam(), "add"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
@@ -104,7 +104,7 @@ TEST(Globals, AreNotSharedWithChildren) {
 }
 
 TEST(Globals, AreNotSharedWithChildrenOfSeveralThreads) {
-  const auto job = process_pes(2, {"forking-threads", std::to_string(repeats(100, 5000))}, Seconds{120});
+  const auto job = process_pes(2, {"forking-threads", std::to_string(repeats(100, 5000))});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
@@ -128,7 +128,7 @@ TEST(Globals, HideNoCrashFromTheProgramsHandler) {
 TEST(Globals, LeaveNoSignalHandler) {
   for (const std::string backtrace : {"0", "1"}) {
     const auto job = run(oshrun(2, "off", {test_program("globals_process_pes"), "handlers"}),
-                         {"SHMEM_INFO=1", "SHMEM_BACKTRACE=" + backtrace}, Seconds{120});
+                         {"SHMEM_INFO=1", "SHMEM_BACKTRACE=" + backtrace});
     EXPECT_TRUE(job.exit.clean()) << job.output;
   }
 }

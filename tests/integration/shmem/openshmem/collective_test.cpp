@@ -32,7 +32,7 @@ class CollectiveWays : public testing::TestWithParam<std::tuple<std::string, int
 TEST_P(CollectiveWays, GiveTheSameResults) {
   const auto [limits, pes] = GetParam();
   const TempDir folder;
-  run_clean(pes, "off", {"openshmem_c_pes", "collective", "few"}, {tuning(folder, limits)}, Seconds{120});
+  run_clean(pes, "off", {"openshmem_c_pes", "collective", "few"}, {tuning(folder, limits)});
 }
 
 // Eager calls are covered by the other tests: the built-in table prefers them.
@@ -45,7 +45,7 @@ class CollectivesOnNodes : public testing::TestWithParam<std::tuple<std::string,
 
 /// Skips the test if there are no jobs on several nodes here.
 Outcome run_on_nodes(const std::string& node, int pes, const Words& command) {
-  auto job = run_pes(pes, "off", on_nodes(node, command), {"UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"}, Seconds{120});
+  auto job = run_pes(pes, "off", on_nodes(node, command), {"UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"});
   for (const char* reason : {"libucp.so.0 cannot be used", "built without UCX"}) {
     if (job.output.find(reason) != std::string::npos) {
       [&] { GTEST_SKIP() << reason; }();
@@ -169,8 +169,8 @@ INSTANTIATE_TEST_SUITE_P(Bytes, EagerLimits, Values(0, 8, 96, 97, 1024));
 TEST(EagerLimit, IsTheSizeOfAPlace) {
   const TempDir folder;
   std::ofstream(folder.file("table")) << "libshmem-collective-tuning 1\nreduce alone * eager=1025\n";
-  const auto job = run_pes(1, "off", {"small_collective_pes", "1", "1", "0"},
-                           {"SHMEM_COLLECTIVE_TUNING=" + folder.file("table")}, Seconds{60});
+  const auto job =
+      run_pes(1, "off", {"small_collective_pes", "1", "1", "0"}, {"SHMEM_COLLECTIVE_TUNING=" + folder.file("table")});
   EXPECT_FALSE(job.exit.clean());
   EXPECT_THAT(job.output, HasSubstr("\"eager=1025\" is not eager=N with N from 0 to 1024"));
 }

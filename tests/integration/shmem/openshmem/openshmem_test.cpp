@@ -13,7 +13,7 @@ class OpenShmemPrograms : public testing::TestWithParam<Parameters> {};
 
 TEST_P(OpenShmemPrograms, DoesWhatTheSpecificationSays) {
   const auto [family, language, pes] = GetParam();
-  run_clean(pes, "off", {std::string("openshmem_") + language + "_pes", family}, {}, Seconds{120});
+  run_clean(pes, "off", {std::string("openshmem_") + language + "_pes", family});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpenShmemPrograms,
@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(All, OpenShmemPrograms,
                          kNameByParameters);
 
 TEST(OpenShmem, ThreadsOfTheSamePeUseTheDeviceAtOnce) {
-  run_clean(3, "fake", {"openshmem_c_pes", "threads"}, {}, Seconds{120});
+  run_clean(3, "fake", {"openshmem_c_pes", "threads"});
 }
 
 }  // namespace

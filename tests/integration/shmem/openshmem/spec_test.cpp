@@ -13,7 +13,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{60};
+constexpr Seconds kLimit{120};
 
 class Spec : public testing::TestWithParam<std::tuple<const char*, int>> {
  protected:

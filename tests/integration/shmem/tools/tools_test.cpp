@@ -17,7 +17,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{100};
+constexpr Seconds kLimit{300};
 
 bool has(const std::string& tool) {
   return run({"sh", "-c", "command -v " + tool}).exit.code == 0;
