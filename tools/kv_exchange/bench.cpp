@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kTotal = std::size_t{32} << 20;
 constexpr std::size_t kMostBlocks = 16384;
 constexpr int kLatencies = 20'000;
-constexpr std::chrono::seconds kLongest{20};
+constexpr std::chrono::seconds kLongest{60};
 
 std::size_t blocks_of(std::size_t size) {
   return std::clamp<std::size_t>(kTotal / size, 1, kMostBlocks);

@@ -24,9 +24,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 
-/// The few blocks of a client.
-constexpr shmemx_exchange_options_t kFew{16, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr};
-
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
   base::UniqueFd opened;
   if (path != "-") {
@@ -65,15 +62,14 @@ std::string here_text() {
 }
 
 /// Hands the block over to the holder of the exchange. False: there is none.
-Result<bool> put_into_holder(const Member& member, const Options& options, std::span<const std::byte> bytes) {
+Result<bool> put_into_holder(Member& member, const Options& options, std::span<const std::byte> bytes) {
   shmemx_exchange_put_t put{.key = {options.key.data(), options.key.size()},
                             .source = bytes.data(),
                             .bytes = bytes.size(),
                             .layout = digest_of(bytes),
                             .status = 0,
                             .flags = 0};
-  const auto limit = static_cast<std::uint32_t>(std::clamp(options.limit * 1000, 1.0, 60'000.0));
-  shmemx_exchange_use_holder(member.get(), options.tenant.c_str(), limit);
+  member.use_holder(options);
   const int count = shmemx_exchange_put(member.get(), &put, 1);
   if (count == 1) {
     return true;
@@ -156,7 +152,7 @@ Result<void> put(const Options& options) {
   if (bytes->empty()) {
     return fail(std::errc::invalid_argument, options.file + " is empty; a block has at least 1 byte");
   }
-  auto member = Member::open(options, kFew);
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }
@@ -189,7 +185,7 @@ Result<void> put(const Options& options) {
 }
 
 Result<void> get(const Options& options) {
-  auto member = Member::open(options, kFew);
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }
@@ -219,7 +215,7 @@ Result<void> get(const Options& options) {
 }
 
 Result<void> list(const Options& options) {
-  auto member = Member::open(options, kFew);
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }
@@ -237,7 +233,7 @@ Result<void> list(const Options& options) {
 }
 
 Result<void> stats(const Options& options) {
-  auto member = Member::open(options, kFew);
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }

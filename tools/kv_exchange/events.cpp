@@ -97,7 +97,7 @@ void EventLines::go_on_with_list(std::string& text) {
 
 Result<void> events(const Options& options) {
   const EndSignals ends;
-  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr});
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }

@@ -72,10 +72,11 @@ Result<void> hold(const Options& options) {
 }
 
 Result<void> pin(const Options& options, bool pinned) {
-  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr});
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }
+  member->use_holder(options);
   const shmemx_exchange_key_t key{options.key.data(), options.key.size()};
   int count = 0;
   for (const auto& other : member->others()) {

@@ -47,7 +47,7 @@ Result<Member> Member::open(const std::string& exchange, const shmemx_exchange_o
 
 Result<Member> Member::open(const Options& command, const shmemx_exchange_options_t& options) {
   auto member = open(command.exchange, options);
-  const auto connected = member ? member->connect(command) : member.error();
+  const auto connected = member ? member->connect(command, options.join_ms) : member.error();
   return connected ? std::move(member) : connected.error();
 }
 
@@ -58,11 +58,11 @@ Result<Member> Member::hold(const Options& command, const shmemx_exchange_option
     return error_of(code);
   }
   Member member(opened);
-  const auto connected = member.connect(command);
+  const auto connected = member.connect(command, options.join_ms);
   return connected ? Result<Member>(std::move(member)) : connected.error();
 }
 
-Result<void> Member::connect(const Options& command) {
+Result<void> Member::connect(const Options& command, std::uint32_t answer_ms) {
   if (command.listen.empty() && command.members.empty()) {
     return {};
   }
@@ -74,10 +74,15 @@ Result<void> Member::connect(const Options& command) {
   const shmemx_exchange_network_t network{.listen = command.listen.empty() ? nullptr : command.listen.c_str(),
                                           .members = members.c_str(),
                                           .secret = nullptr,
-                                          .answer_ms = 0,
+                                          .answer_ms = answer_ms,
                                           .reserved = {0, 0, 0, 0, 0}};
   const int code = shmemx_exchange_connect(get(), &network);
   return code == 0 ? Result<void>() : error_of(code);
+}
+
+void Member::use_holder(const Options& command) {
+  const auto limit = static_cast<std::uint32_t>(std::clamp(command.limit * 1000, 1.0, 60'000.0));
+  shmemx_exchange_use_holder(get(), command.tenant.c_str(), limit);
 }
 
 std::string Member::address() const {

@@ -35,15 +35,22 @@ struct Listed {
   shmemx_exchange_block_t block;
 };
 
+/// How commands join that look into an exchange: with a few blocks, and with time for members of a busy machine.
+constexpr shmemx_exchange_options_t kVisitor{16, 0, 0, 0, 20'000, {0, 0, 0}, nullptr, nullptr};
+
 class Member {
  public:
   static Result<Member> open(const std::string& exchange, const shmemx_exchange_options_t& options = {});
-  /// The same, connected with members on other nodes if the command line names an address.
+  /// The same, connected with members on other nodes if the command line names an address. Their answers have the time
+  /// of the join.
   static Result<Member> open(const Options& command, const shmemx_exchange_options_t& options);
 
   /// The holder of the exchange.
   static Result<Member> hold(const Options& command, const shmemx_exchange_options_t& options,
                              const shmemx_exchange_holding_t& holding);
+
+  /// The holder has the command's limit to answer.
+  void use_holder(const Options& command);
 
   /// New memory.
   Result<std::pair<std::uint32_t, std::byte*>> make_memory(std::size_t bytes);
@@ -72,7 +79,7 @@ class Member {
   };
   explicit Member(shmemx_exchange_t* exchange) : exchange_(exchange) {}
   /// With members on other nodes, if the command line names an address.
-  Result<void> connect(const Options& command);
+  Result<void> connect(const Options& command, std::uint32_t answer_ms);
 
   std::unique_ptr<shmemx_exchange_t, Close> exchange_;
 };

@@ -145,15 +145,16 @@ class RemoteBlocks {
         return done;
       }
     }
-    const auto begin = Clock::now();
+    auto begin = Clock::now();  // of the wait for the next one
     for (std::size_t i = 0; i < count_;) {
       auto found = member_.find(keys_[i], digests_[i]);
       if (found && found->seat >= SHMEMX_EXCHANGE_MOST_MEMBERS) {
         found_.push_back(*found);
         ++i;
+        begin = Clock::now();
       } else if (since(begin) > limit) {
         return fail(std::errc::timed_out,
-                    fmt::format("bench: no member on another node has taken the blocks within {} s; start one there: "
+                    fmt::format("bench: no member on another node has taken a block within {} s; start one there: "
                                 "kv_exchange serve --listen ...",
                                 limit));
       } else {
@@ -291,7 +292,7 @@ Result<void> exchanges() {
 
 Result<void> ping(const Options& options) {
   const auto begin = Clock::now();
-  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr});
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }
@@ -324,7 +325,9 @@ Result<void> ping(const Options& options) {
 }
 
 Result<void> bench_nodes(const Options& options) {
-  auto member = Member::open(options, {});
+  auto settings = kVisitor;
+  settings.blocks = 0;
+  auto member = Member::open(options, settings);
   if (!member) {
     return member.error();
   }

@@ -42,6 +42,13 @@ std::string add_tenant(Options& options, const std::string& text) {
   return "";
 }
 
+void add_limit(CLI::App& command, Options& options, const char* text) {
+  command.add_option("--limit", options.limit, text)
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
+}
+
 void add_holder_commands(CLI::App& app, Options& options);
 
 void add_exchange(CLI::App& command, Options& options, bool required = true) {
@@ -84,10 +91,7 @@ void add_commands(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::size_t{1}, kMostRoom))
       ->capture_default_str();
   put.add_option("--tenant", options.tenant, "as one of the holder's engines of this name")->type_name("NAME");
-  put.add_option("--limit", options.limit, "seconds to wait for the holder, or for a serving member")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 86'400.0))
-      ->capture_default_str();
+  add_limit(put, options, "seconds to wait for the holder, or for a serving member");
 
   add_exchange(add_command(app, "list", "list the blocks of all members", options, Command::kList), options);
   add_exchange(add_command(app, "stats", "describe the members", options, Command::kStats), options);
@@ -156,6 +160,7 @@ void add_holder_commands(CLI::App& app, Options& options) {
   for (CLI::App* const command : {&pin, &unpin}) {
     add_exchange(*command, options);
     command->add_option("KEY", options.key, "the key of the block")->required();
+    add_limit(*command, options, "seconds to wait for the holder");
   }
   add_exchange(add_command(app, "events", "print what the holder has, stores and removes", options, Command::kEvents),
                options);

@@ -31,7 +31,7 @@ struct Options {
   std::string events;                       // hold; an address, or nothing
   double interval = 1;                      // top; seconds
   std::uint64_t rounds = 0;                 // top; 0: until a signal comes
-  double limit = 10;                        // put, bench; seconds
+  double limit = 10;                        // put, pin, unpin, bench; seconds
   std::size_t most = std::size_t{1} << 30;  // get; bytes
   std::vector<std::size_t> sizes{1024, 8192, 65536};
   int repeats = 20;

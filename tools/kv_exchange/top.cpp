@@ -134,7 +134,7 @@ class View {
 
 Result<void> top(const Options& options) {
   const EndSignals ends;
-  auto member = Member::open(options, {1, 0, 0, 0, 0, {0, 0, 0}, nullptr, nullptr});
+  auto member = Member::open(options, kVisitor);
   if (!member) {
     return member.error();
   }

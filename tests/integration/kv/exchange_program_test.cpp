@@ -4,11 +4,14 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <fstream>
+#include <thread>
 
 #include "base/fd.hpp"
+#include "base/unix_address.hpp"
 #include "shmemx_exchange.h"
 #include "tests/support/json.hpp"
 #include "tests/support/manual.hpp"
@@ -22,13 +25,17 @@ using test_support::Seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr Seconds kLimit{300};  // only against a program that never ends
+
 class KvExchange : public testing::Test {
  protected:
   static std::vector<std::string> command(std::vector<std::string> words) {
     words.insert(words.begin(), test_support::program("kv_exchange"));
     return words;
   }
-  static Outcome run(const std::vector<std::string>& words) { return test_support::run(command(words)); }
+  static Outcome run(const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
+    return test_support::run(command(words), environment, kLimit);
+  }
   std::string write(const std::string& name, const std::string& text) {
     std::ofstream(dir_.file(name)) << text;
     return dir_.file(name);
@@ -40,7 +47,7 @@ class KvExchange : public testing::Test {
   std::unique_ptr<Process> serve(std::vector<std::string> files = {}) {
     files.insert(files.begin(), {"serve", name_, "--room", "1MiB"});
     auto server = std::make_unique<Process>(command(files));
-    EXPECT_TRUE(server->wait_for_output("kv_exchange: serving", Seconds{20})) << server->output();
+    EXPECT_TRUE(server->wait_for_output("kv_exchange: serving", kLimit)) << server->output();
     return server;
   }
 
@@ -55,7 +62,7 @@ TEST_F(KvExchange, ServesFiles) {
   EXPECT_EQ(run({"get", name_, file, dir_.file("copy")}).exit.code, 0);
   EXPECT_EQ(read(dir_.file("copy")), read(file));
   server->signal(SIGTERM);
-  EXPECT_EQ(server->wait(Seconds{20})->code, 0);
+  EXPECT_EQ(server->wait(kLimit)->code, 0);
   const auto gone = run({"get", name_, file});
   EXPECT_EQ(gone.exit.code, 1);
   EXPECT_THAT(gone.output, HasSubstr("kv_exchange: exchange " + name_ + " has no members here (user "));
@@ -92,10 +99,11 @@ TEST_F(KvExchange, ClaimsOfAnOwnerTakeNoMemory) {
 
 TEST_F(KvExchange, PutsBlocksThatOutliveTheirProcess) {
   const auto server = serve();
-  const auto first = run({"put", name_, "key 1", write("a", "first")});
+  const auto first = run({"put", name_, "key 1", write("a", "first"), "--limit", "60"});
   EXPECT_EQ(first.exit.code, 0) << first.output;
   EXPECT_EQ(run({"get", name_, "key 1"}).output, "first");
-  EXPECT_EQ(run({"put", name_, "key 1", write("b", "second")}).exit.code, 0) << "it replaces the first";
+  EXPECT_EQ(run({"put", name_, "key 1", write("b", "second"), "--limit", "60"}).exit.code, 0)
+      << "it replaces the first";
   EXPECT_EQ(run({"get", name_, "key 1"}).output, "second");
   const auto listed = run({"list", name_}).output;
   EXPECT_THAT(listed, HasSubstr(" key\\x201\n"));
@@ -108,13 +116,17 @@ TEST_F(KvExchange, PutsWhatComesFromStandardInput) {
   const std::string program = test_support::program("kv_exchange");
   const std::string text(200'000, 'x');  // more than a pipe holds
   const auto put = [&](const std::string& command) {
-    return test_support::run({"/bin/sh", "-c", command + " | " + program + " put " + name_ + " key --limit 20 -"});
+    return test_support::run({"/bin/sh", "-c", command + " | " + program + " put " + name_ + " key --limit 60 -"}, {},
+                             kLimit);
   };
   const auto done = put("cat " + write("a", text + "end"));
   EXPECT_EQ(done.exit.code, 0) << done.output;
   EXPECT_EQ(run({"get", name_, "key", dir_.file("copy")}).exit.code, 0);
   EXPECT_EQ(read(dir_.file("copy")), text + "end");
-  EXPECT_EQ(test_support::run({"/bin/sh", "-c", "echo short | " + program + " put " + name_ + " short"}).exit.code, 0)
+  EXPECT_EQ(test_support::run({"/bin/sh", "-c", "echo short | " + program + " put " + name_ + " short --limit 60"}, {},
+                              kLimit)
+                .exit.code,
+            0)
       << "without a file";
   EXPECT_EQ(run({"get", name_, "short"}).output, "short\n");
   const auto empty = put(":");
@@ -133,13 +145,12 @@ TEST_F(KvExchange, TakesNoBlockLargerThanItsRoom) {
   shmemx_exchange_entry_t entry{
       .key = {"put:large", 9}, .region = region, .status = 0, .offset = 0, .bytes = kRoom + 1, .layout = 1};
   ASSERT_EQ(shmemx_exchange_publish(owner, &entry, 1), 1);
-  EXPECT_TRUE(server->wait_for_output("there is no room for the 1048577 bytes of large", Seconds{20}))
-      << server->output();
+  EXPECT_TRUE(server->wait_for_output("there is no room for the 1048577 bytes of large", kLimit)) << server->output();
   entry = {.key = {"put:huge", 8}, .region = region, .status = 0, .offset = 0, .bytes = memory.bytes, .layout = 1};
   ASSERT_EQ(shmemx_exchange_publish(owner, &entry, 1), 1);
-  EXPECT_TRUE(server->wait_for_output("there is no room for the 1099511627776 bytes of huge", Seconds{20}))
+  EXPECT_TRUE(server->wait_for_output("there is no room for the 1099511627776 bytes of huge", kLimit))
       << server->output();
-  EXPECT_EQ(run({"put", name_, "small", write("a", "goes on")}).exit.code, 0);
+  EXPECT_EQ(run({"put", name_, "small", write("a", "goes on"), "--limit", "60"}).exit.code, 0);
   EXPECT_EQ(run({"get", name_, "small"}).output, "goes on");
   shmemx_exchange_close(owner);
 }
@@ -153,18 +164,18 @@ TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
     return std::vector<std::string>{"SHMEM_HOST_ID=" + node, "SHMEM_UID_SECRET=" + secret};
   };
   Process server(command({"serve", name_, file, "--listen", "127.0.0.1:0"}), on_node("1"));
-  ASSERT_TRUE(server.wait_for_output("\n", Seconds{20})) << server.output();
+  ASSERT_TRUE(server.wait_for_output("\n", kLimit)) << server.output();
   const std::string output = server.output();
   const auto at = output.find(", at ") + 5;
   const std::string address = output.substr(at, output.find('\n') - at);
   EXPECT_THAT(address, testing::StartsWith("127.0.0.1:"));
   const auto here = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--member", address, "--listen", "127.0.0.1:0"});
-    return test_support::run(command(words), on_node("2"));
+    return run(words, on_node("2"));
   };
   EXPECT_EQ(here({"get", name_, file, dir_.file("copy")}).exit.code, 0);
   EXPECT_EQ(read(dir_.file("copy")), read(file));
-  const auto put = here({"put", name_, "key", write("b", "from another node")});
+  const auto put = here({"put", name_, "key", write("b", "from another node"), "--limit", "60"});
   EXPECT_EQ(put.exit.code, 0) << put.output;
   EXPECT_EQ(here({"get", name_, "key"}).output, "from another node");
   EXPECT_THAT(here({"list", name_}).output, HasSubstr("  64           17 "));
@@ -188,11 +199,10 @@ TEST_F(KvExchange, ReachesMembersOnOtherNodes) {
   EXPECT_EQ(rows[1]["blocks"], 64);
   EXPECT_GT(rows[1]["pull_bytes_per_second"], 0);
   EXPECT_GT(rows[1]["one_pull_ns"], 0);
-  const auto wrong = test_support::run(command({"get", name_, "key", "--member", address, "--listen", "127.0.0.1:0"}),
-                                       on_node("2", "?"));
+  const auto wrong = run({"get", name_, "key", "--member", address, "--listen", "127.0.0.1:0"}, on_node("2", "?"));
   EXPECT_EQ(wrong.exit.code, 1);
   EXPECT_THAT(wrong.output, HasSubstr("does not know the secret of this exchange"));
-  EXPECT_THAT(test_support::run(command({"get", name_, "key", "--member", address}), {"SHMEM_HOST_ID=2"}).output,
+  EXPECT_THAT(run({"get", name_, "key", "--member", address}, {"SHMEM_HOST_ID=2"}).output,
               HasSubstr("set SHMEM_UID_SECRET"));
 }
 
@@ -204,7 +214,7 @@ TEST_F(KvExchange, ShowsTheExchangesOfTheNodeAndWhetherMembersAnswer) {
   const std::string user = std::to_string(::geteuid());
   const std::string columns = "      3 " + std::string(10 - user.size(), ' ') + user;
   EXPECT_THAT(run({"exchanges"}).output, HasSubstr(columns + " -                " + name_ + "\n"));
-  EXPECT_THAT(test_support::run(command({"exchanges"}), {"SHMEM_HOST_ID=other"}).output, HasSubstr(name_ + "\n"));
+  EXPECT_THAT(run({"exchanges"}, {"SHMEM_HOST_ID=other"}).output, HasSubstr(name_ + "\n"));
   const auto ping = run({"ping", name_});
   EXPECT_EQ(ping.exit.code, 0) << ping.output;
   EXPECT_THAT(ping.output, HasSubstr(name_ + ": 3 members on this node and 0 on others have answered; joined in "));
@@ -227,7 +237,7 @@ TEST_F(KvExchange, TellsWhatIsWrong) {
 TEST_F(KvExchange, TellsThatAnExchangeHasNoMembersHere) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"get", name_, "key"}, {"list", name_}, {"stats", name_}, {"ping", name_}}) {
-    const auto empty = test_support::run(command(words), {"SHMEM_HOST_ID=elsewhere"});
+    const auto empty = run(words, {"SHMEM_HOST_ID=elsewhere"});
     EXPECT_EQ(empty.exit.code, 1) << words[0];
     EXPECT_THAT(empty.output, testing::MatchesRegex("kv_exchange: exchange " + name_ +
                                                     " has no members here \\(user [^ ,]+, network namespace [0-9]+, "
@@ -240,7 +250,7 @@ TEST_F(KvExchange, TellsThatAnExchangeHasNoMembersHere) {
   const auto told = top.output.find("exchange " + name_ + " has no members here");
   ASSERT_NE(told, std::string::npos) << top.output;
   EXPECT_EQ(top.output.find("has no members here", told + name_.size() + 20), std::string::npos) << "told once";
-  const auto none = test_support::run(command({"exchanges"}), {"SHMEM_EXCHANGE_DIR=" + dir_.file("")});
+  const auto none = run({"exchanges"}, {"SHMEM_EXCHANGE_DIR=" + dir_.file("")});
   EXPECT_EQ(none.exit.code, 0) << none.output;
   EXPECT_THAT(none.output, HasSubstr("kv_exchange: no exchange has members in this folder\n"));
   if (!KV_WITH_UCX) {
@@ -249,9 +259,7 @@ TEST_F(KvExchange, TellsThatAnExchangeHasNoMembersHere) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"get", name_, "key"}, {"ping", name_}}) {
     auto wrong = words;
     wrong.insert(wrong.end(), {"--member", "127.0.0.1:9", "--listen", "127.0.0.1:0"});
-    EXPECT_THAT(test_support::run(command(wrong), {"SHMEM_UID_SECRET=s"}).output,
-                HasSubstr(". None answers at 127.0.0.1:9. "))
-        << words[0];
+    EXPECT_THAT(run(wrong, {"SHMEM_UID_SECRET=s"}).output, HasSubstr(". None answers at 127.0.0.1:9. ")) << words[0];
   }
 }
 
@@ -260,7 +268,7 @@ TEST_F(KvExchange, ServesMetrics) {
   if (!server->running() || server->output().find("libmicrohttpd") != std::string::npos) {
     GTEST_SKIP() << server->output();
   }
-  EXPECT_TRUE(server->wait_for_output("kv_exchange: metrics: /metrics on port ", Seconds{20})) << server->output();
+  EXPECT_TRUE(server->wait_for_output("kv_exchange: metrics: /metrics on port ", kLimit)) << server->output();
   EXPECT_THAT(run({"serve", name_, "--metrics", "127.0.0.1"}).output, HasSubstr("metrics at \"127.0.0.1\""));
 }
 
@@ -293,7 +301,7 @@ std::string top_on_terminal(const std::string& exchange) {
   bool told = false;
   pollfd readable{.fd = terminal, .events = POLLIN, .revents = 0};
   ssize_t got = 0;
-  while (::poll(&readable, 1, 20'000) == 1 && (got = ::read(terminal, part.data(), part.size())) > 0) {
+  while (::poll(&readable, 1, 300'000) == 1 && (got = ::read(terminal, part.data(), part.size())) > 0) {
     shown.append(part.data(), static_cast<std::size_t>(got));
     if (!told && shown.find(" rates of ") != std::string::npos) {
       told = true;
@@ -343,45 +351,77 @@ TEST_F(KvExchange, HasAPageAndACompletionWithAllOptions) {
 
 TEST_F(KvExchange, HoldsBlocks) {
   Process holder(command({"hold", name_, "--bytes", "1MiB", "--tenant-bytes", "a=64KiB", "--metrics", "0"}));
-  ASSERT_TRUE(holder.wait_for_output("metrics: /metrics on port ", Seconds{20})) << holder.output();
+  ASSERT_TRUE(holder.wait_for_output("metrics: /metrics on port ", kLimit)) << holder.output();
   EXPECT_THAT(holder.output(), HasSubstr("kv_exchange: holding 1 MiB for exchange " + name_ + " on seat 0\n"));
   Process events(command({"events", name_}));
-  ASSERT_TRUE(events.wait_for_output("live 0 ", Seconds{20})) << events.output();
+  ASSERT_TRUE(events.wait_for_output("live 0 ", kLimit)) << events.output();
   const std::string file = write("a", "hello\n");
-  EXPECT_EQ(run({"put", name_, "greeting", file, "--limit", "20"}).exit.code, 0);
-  EXPECT_EQ(run({"put", name_, "greeting", file, "--limit", "20"}).exit.code, 0) << "it is there already";
+  EXPECT_EQ(run({"put", name_, "greeting", file, "--limit", "60"}).exit.code, 0);
+  EXPECT_EQ(run({"put", name_, "greeting", file, "--limit", "60"}).exit.code, 0) << "it is there already";
   EXPECT_EQ(run({"get", name_, "greeting"}).output, "hello\n");
-  EXPECT_TRUE(events.wait_for_output(" 6 greeting\n", Seconds{20})) << events.output();
+  EXPECT_TRUE(events.wait_for_output(" 6 greeting\n", kLimit)) << events.output();
   EXPECT_THAT(events.output(), HasSubstr("\nstored 1 "));
-  EXPECT_EQ(run({"pin", name_, "greeting"}).exit.code, 0);
-  EXPECT_EQ(run({"unpin", name_, "greeting"}).exit.code, 0);
+  EXPECT_EQ(run({"pin", name_, "greeting", "--limit", "60"}).exit.code, 0);
+  EXPECT_EQ(run({"unpin", name_, "greeting", "--limit", "60"}).exit.code, 0);
   const auto missing = run({"pin", name_, "none"});
   EXPECT_EQ(missing.exit.code, 1);
   EXPECT_THAT(missing.output, HasSubstr("the holder of exchange " + name_ + " has no block none"));
   const std::string large = write("b", std::string(65'537, 'b'));
-  const auto too_large = run({"put", name_, "large", large, "--tenant", "a", "--limit", "20"});
+  const auto too_large = run({"put", name_, "large", large, "--tenant", "a", "--limit", "60"});
   EXPECT_EQ(too_large.exit.code, 1);
   EXPECT_THAT(too_large.output, HasSubstr("has not taken large"));
   const auto second = run({"hold", name_, "--bytes", "1MiB"});
   EXPECT_EQ(second.exit.code, 1);
   EXPECT_THAT(second.output, HasSubstr("another process holds it already"));
   events.signal(SIGTERM);
-  EXPECT_EQ(events.wait(Seconds{20})->code, 0);
+  EXPECT_EQ(events.wait(kLimit)->code, 0);
   holder.signal(SIGTERM);
-  EXPECT_EQ(holder.wait(Seconds{20})->code, 0);
+  EXPECT_EQ(holder.wait(kLimit)->code, 0);
 }
 
 TEST_F(KvExchange, HoldsBlocksInAFolder) {
   const std::string folder = dir_.file("exchanges");
   Process holder(command({"hold", name_, "--bytes", "1MiB", "--directory", folder}));
-  ASSERT_TRUE(holder.wait_for_output("kv_exchange: holding", Seconds{20})) << holder.output();
+  ASSERT_TRUE(holder.wait_for_output("kv_exchange: holding", kLimit)) << holder.output();
   const auto all = run({"exchanges", "--directory", folder});
   EXPECT_THAT(all.output, HasSubstr("      1 "));
   EXPECT_THAT(all.output, Not(HasSubstr("      2 "))) << "a holder is one member";
   const std::string file = write("a", "hello\n");
-  EXPECT_EQ(run({"put", name_, "greeting", file, "--directory", folder, "--limit", "20"}).exit.code, 0);
+  EXPECT_EQ(run({"put", name_, "greeting", file, "--directory", folder, "--limit", "60"}).exit.code, 0);
   EXPECT_EQ(run({"get", name_, "greeting", "--directory", folder}).output, "hello\n");
   EXPECT_EQ(run({"get", name_, "greeting"}).exit.code, 1);
+}
+
+TEST_F(KvExchange, WaitsForMembersThatDoNotAnswerAtOnce) {
+  const std::string file = write("a", "a");
+  const auto server = serve({file});
+  server->stop();
+  Process stats(command({"stats", name_}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1300));  // longer than open waits without an option
+  server->resume();
+  EXPECT_TRUE(stats.wait(kLimit)->clean()) << stats.output();
+}
+
+TEST_F(KvExchange, PinsWaitForTheHolderUpToTheirLimit) {
+  const std::string folder = dir_.file("exchanges");
+  shmemx_exchange_options_t options{};
+  options.directory = folder.c_str();
+  shmemx_exchange_t* owner = nullptr;
+  ASSERT_EQ(shmemx_exchange_open(name_.c_str(), &options, &owner), 0);
+  shmemx_memory_t memory{.address = nullptr, .bytes = 4096, .fd = -1, .offset = 0};
+  std::uint32_t region = 0;
+  ASSERT_EQ(shmemx_exchange_register(owner, &memory, &region), 0);
+  shmemx_exchange_entry_t entry{.key = {"k", 1}, .region = region, .status = 0, .offset = 0, .bytes = 1, .layout = 1};
+  ASSERT_EQ(shmemx_exchange_publish(owner, &entry, 1), 1);
+  // A holder that answers nothing.
+  const base::UniqueFd holder(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const base::UnixAddress address(folder + "/" + name_ + ".holder");
+  ASSERT_EQ(::bind(holder.get(), address.get(), address.size), 0);
+  ASSERT_EQ(::listen(holder.get(), 8), 0);
+  const auto silent = run({"pin", name_, "k", "--directory", folder, "--limit", "0.2"});
+  EXPECT_EQ(silent.exit.code, 1);
+  EXPECT_THAT(silent.output, HasSubstr("the holder of exchange " + name_ + ": it has not answered for 200 ms"));
+  shmemx_exchange_close(owner);
 }
 
 TEST_F(KvExchange, RefusesBadOptionsOfAHolder) {
