@@ -15,6 +15,8 @@ namespace {
 
 /// Requests of a pull under way.
 constexpr std::size_t kAtOnce = 2;
+/// For the thread that takes answers, after a caller that got no processor until the limit had passed.
+constexpr std::chrono::seconds kLongestGrace{1};
 /// The number of the probe; those of calls begin at 1.
 constexpr std::uint64_t kProbe = 0;
 
@@ -103,18 +105,24 @@ void RemotePeer::remove(const RemoteCall& call) {
   bytes_ -= calls_.erase(call.number_) > 0 ? call.bytes_ : 0;
 }
 
-/// Until done(). False: the member has ended, has been silent for the limit, or needs too long.
+/// Until done(). False: the member has ended, has been silent for the limit, or needs too long. If this thread itself
+/// comes too late, the answer may be there, and not taken yet: it waits once more, for the time by which it is late.
 template <typename Done>
 bool RemotePeer::wait(std::unique_lock<std::mutex>& lock, Clock::time_point deadline, Done done) {
+  std::optional<Clock::time_point> grace;
   while (!done()) {
     if (!is_alive()) {
       return false;
     }
-    const auto end = std::min(heard_ + limit_, deadline);
-    if (Clock::now() >= end) {
-      end_locked(std::errc::timed_out);
-      silent_();
-      return false;
+    auto end = std::min(heard_ + limit_, deadline);
+    if (const auto now = Clock::now(); now >= end) {
+      grace = grace.value_or(now + std::min<Clock::duration>(now - end, kLongestGrace));
+      end = *grace;
+      if (now >= end) {
+        end_locked(std::errc::timed_out);
+        silent_();
+        return false;
+      }
     }
     changed_.wait_until(lock, end);
   }
