@@ -18,7 +18,7 @@
 namespace exchange_test {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::chrono::seconds kLong{20};
+constexpr std::chrono::seconds kLong{60};
 
 /// An exchange of this process and this number.
 inline std::string exchange_name(int number) {
@@ -30,9 +30,12 @@ inline shmemx_exchange_key_t key_of(const std::string& text) {
 }
 shmemx_exchange_key_t key_of(std::string&&) = delete;  // it points to the text
 
+/// Limits that no busy machine reaches.
+constexpr std::uint32_t kLongMs = 60'000;
+
 /// shmemx_exchange_options_t, of which a test names what it needs.
 struct Options {
-  std::uint32_t blocks = 0, leases = 0, lease_ms = 0, transfers = 0, join_ms = 0, last_reserved = 0;
+  std::uint32_t blocks = 0, leases = 0, lease_ms = 0, transfers = 0, join_ms = kLongMs, last_reserved = 0;
   const char* metrics = nullptr;
   const char* directory = nullptr;
   [[nodiscard]] shmemx_exchange_options_t get() const {
@@ -103,14 +106,13 @@ class Member {
   }
   /// Finds the key, waiting for members that the exchange has just heard of.
   shmemx_exchange_block_t find_soon(const std::string& key) {
-    for (int i = 0; i < 5'000; ++i) {
-      const auto block = find(key);
-      if (block.status == 0) {
-        return block;
-      }
+    const auto end = std::chrono::steady_clock::now() + kLong;
+    auto block = find(key);
+    while (block.status != 0 && std::chrono::steady_clock::now() < end) {
       ::usleep(1000);
+      block = find(key);
     }
-    return find(key);
+    return block;
   }
   int pull(const shmemx_exchange_block_t& block, std::string& bytes) {
     bytes.assign(block.bytes, '?');

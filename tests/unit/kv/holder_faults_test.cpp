@@ -118,6 +118,20 @@ HolderItem part_of(const std::string& key, std::uint64_t bytes, std::uint64_t at
   return item;
 }
 
+/// The writes of a block in parts, which are as expected: an engine may pause for a second between them. Without a
+/// processor for longer, this begins again.
+template <typename Writes>
+bool succeed_in_time(Writes writes) {
+  bool good = false;
+  bool is_late = true;
+  for (int i = 0; i < 20 && !good && is_late; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    good = writes();
+    is_late = std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(900);
+  }
+  return good;
+}
+
 /// A process of this user that has the holder's place.
 class FalseHolder {
  public:
@@ -195,8 +209,11 @@ TEST(ExchangeHolderFaults, AHolderThatDoesNotAnswerCostsOneCallAMoment) {
   const FalseHolder silent(name);
   EXPECT_EQ(engine.put("key", "bytes"), -ETIMEDOUT);
   EXPECT_THAT(engine.error(), HasSubstr("the holder of exchange " + name + ": it has not answered for 30 ms"));
-  EXPECT_EQ(engine.put("key", "bytes"), -ETIMEDOUT);
-  EXPECT_THAT(engine.error(), HasSubstr("it does not answer")) << "without waiting";
+  // Without waiting, unless this process has got no processor for a second.
+  for (int i = 0; i < 20 && engine.error().find("it has not answered") != std::string::npos; ++i) {
+    EXPECT_EQ(engine.put("key", "bytes"), -ETIMEDOUT);
+  }
+  EXPECT_THAT(engine.error(), HasSubstr("it does not answer"));
 }
 
 /// It stops after it has taken an engine, with a put under way.
@@ -225,7 +242,7 @@ TEST(ExchangeHolderFaults, PutsWorkAgainWhenAStoppedHolderGoesOn) {
   EXPECT_EQ(engine.put("while", "bytes"), -ETIMEDOUT);
   EXPECT_EQ(engine.get_block("before"), "bytes") << "reads go on";
   ::kill(holder, SIGCONT);
-  ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), "", kPatient), 0);
+  ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), "", kLongMs), 0);
   EXPECT_EQ(engine.put("after", "bytes"), 0) << engine.error();
   // The same with a connection that stays.
   ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), "", 300), 0);
@@ -353,10 +370,12 @@ TEST(ExchangeHolderFaults, PartsThatMakeNoSenseAreErrors) {
   long_key.key_bytes = 129;
   EXPECT_EQ(engine.put({long_key}), std::vector<int>{-EINVAL});
   EXPECT_EQ(engine.put({part_of("k", 64, 32, 32)}), std::vector<int>{-ESTALE}) << "without its first part";
-  EXPECT_EQ(engine.put({part_of("k", 64, 0, 32)}), std::vector<int>{0});
-  EXPECT_EQ(engine.put({part_of("k", 64, 0, 32)}), std::vector<int>{0}) << "it begins again";
-  EXPECT_EQ(engine.put({part_of("k", 64, 16, 32)}), std::vector<int>{-ESTALE});
-  EXPECT_EQ(engine.put({part_of("k", 64, 32, 32)}), std::vector<int>{0});
+  EXPECT_TRUE(succeed_in_time([&] {
+    return engine.put({part_of("k", 64, 0, 32)}) == std::vector<int>{0} &&
+           engine.put({part_of("k", 64, 0, 32)}) == std::vector<int>{0} &&  // it begins again
+           engine.put({part_of("k", 64, 16, 32)}) == std::vector<int>{-ESTALE} &&
+           engine.put({part_of("k", 64, 32, 32)}) == std::vector<int>{0};
+  }));
   EXPECT_EQ(engine.put({part_of("k", 8, 0, 8)}), std::vector<int>{-EMSGSIZE});
 }
 
@@ -392,15 +411,18 @@ TEST(ExchangeHolderFaults, AnEngineThatEndsWhileItWritesHasPublishedNothing) {
   for (int parts = 0; parts <= 3; ++parts) {
     {
       RawEngine engine(name);
-      for (int i = 0; i < parts; ++i) {
-        const std::uint64_t part = kBlock / 4;
-        EXPECT_EQ(engine.put({part_of("key", kBlock, static_cast<std::uint64_t>(i) * part, part)}),
-                  std::vector<int>{0});
-      }
-      EXPECT_EQ(good.holder_stats().writing_bytes, parts == 0 ? 0 : kBlock);
-      if (parts > 0) {
-        EXPECT_EQ(good.put("key", block_of('a', kBlock)), -EBUSY);
-      }
+      EXPECT_TRUE(succeed_in_time([&] {
+        bool written = true;
+        for (int i = 0; i < parts; ++i) {
+          const std::uint64_t part = kBlock / 4;
+          const auto item = part_of("key", kBlock, static_cast<std::uint64_t>(i) * part, part);
+          written = written && engine.put({item}) == std::vector<int>{0};
+        }
+        written = written && good.holder_stats().writing_bytes == (parts == 0 ? 0 : kBlock);
+        const int status = parts == 0 ? -EBUSY : good.put("key", block_of('a', kBlock));
+        EXPECT_TRUE(status != 0 || good.discard("key") == 0);
+        return written && status == -EBUSY;
+      })) << parts;
     }
     for (int i = 0; i < 10'000 && good.holder_stats().writing_bytes != 0; ++i) {
       ::usleep(1000);

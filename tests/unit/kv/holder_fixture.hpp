@@ -14,8 +14,6 @@
 namespace exchange_test {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-/// Longer than any test: it does not depend on the speed of the machine.
-constexpr std::uint32_t kPatient = 20'000;
 
 struct HolderOptions {
   std::uint64_t bytes = 4 * kMiB;
@@ -59,7 +57,7 @@ class Engine : public Member {
  public:
   explicit Engine(const std::string& name, const char* tenant = nullptr, const Options& given = {})
       : Member(name, given) {
-    EXPECT_EQ(shmemx_exchange_use_holder(get(), tenant, kPatient), 0);
+    EXPECT_EQ(shmemx_exchange_use_holder(get(), tenant, kLongMs), 0);
   }
   int put(const std::string& key, const std::string& bytes, std::uint64_t layout = 1, std::uint32_t flags = 0) {
     shmemx_exchange_put_t put{.key = key_of(key),

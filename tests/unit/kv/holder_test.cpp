@@ -230,7 +230,7 @@ TEST(ExchangeHolder, HasAsManyTenantsAsThereCanBe) {
   constexpr std::size_t kBlock = 256 * 1024;
   for (int i = 0; i < 300; ++i) {
     const std::string tenant = "tenant-" + std::to_string(i);
-    ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), tenant.c_str(), kPatient), 0);
+    ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), tenant.c_str(), kLongMs), 0);
     ASSERT_EQ(engine.put(tenant, block_of('a', kBlock)), 0) << i;
   }
   // The last ones share the limit of those without a name.
