@@ -12,7 +12,7 @@ using namespace exchange_killed;  // NOLINT(google-build-using-namespace): the t
 using exchange_test::connected_member;
 using exchange_test::Member;
 
-constexpr long kAnswerMs = 20'000;
+constexpr long kAnswerMs = 60'000;
 constexpr long kShortAnswerMs = 1'000;
 
 class ExchangeNodesKilled : public Workers {
@@ -116,6 +116,7 @@ class ExchangeNodesStopped : public ExchangeNodesKilled {
 };
 
 TEST_F(ExchangeNodesStopped, ACallEndsWhenTheTimeForAnAnswerIsOver) {
+  constexpr int kTries = 5;
   make_pair(kShortAnswerMs);
   shmemx_exchange_block_t block{};
   for (const bool pulls : {true, false}) {
@@ -126,13 +127,18 @@ TEST_F(ExchangeNodesStopped, ACallEndsWhenTheTimeForAnAnswerIsOver) {
     EXPECT_EQ(pulls ? reader_->pull(block, bytes) : list(block.seat), -ETIMEDOUT);
     EXPECT_GE(ms_since(begin), kShortAnswerMs - 10);
     EXPECT_LE(ms_since(begin), kShortAnswerMs + kBusyMs);
-    EXPECT_EQ(reader_->pull(block, bytes), -EOWNERDEAD) << "it is given up: the next call does not wait";
-    EXPECT_LE(ms_since(begin), 2 * kShortAnswerMs + kBusyMs);
+    long least = kBusyMs;
+    for (int i = 0; i < kTries; ++i) {  // this process may get no processor during some
+      const auto next = std::chrono::steady_clock::now();
+      EXPECT_EQ(reader_->pull(block, bytes), -EOWNERDEAD) << "it is given up";
+      least = std::min(least, ms_since(next));
+    }
+    EXPECT_LT(least, kShortAnswerMs / 2) << "later calls do not wait";
     owner_->resume();
   }
   expect_found(block);
   EXPECT_EQ(reader_->stats().failed_timeout, 1U);
-  EXPECT_EQ(reader_->stats().failed_dead, 2U) << "after it was given up";
+  EXPECT_EQ(reader_->stats().failed_dead, 2U * kTries) << "after it was given up";
   EXPECT_EQ(reader_->stats().failed_other, 0U);
 }
 

@@ -18,7 +18,7 @@ namespace exchange_replay {
 constexpr std::size_t kWords = 4096;
 constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
 constexpr std::size_t kMostOfRequest = 64;  // blocks
-constexpr std::uint64_t kLimitNs = 20'000'000'000;
+constexpr std::uint64_t kLimitNs = 60'000'000'000;
 
 enum class Step { kReadPrompt, kFind, kPull };
 

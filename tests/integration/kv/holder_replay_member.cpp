@@ -39,7 +39,9 @@ class Engine {
  public:
   Engine(const char* exchange, SharedBoard& board, std::size_t number)
       : board_(board), counts_(board->counts[number]), memory_(board->memory[number]), number_(number) {
-    if (shmemx_exchange_open(exchange, nullptr, &exchange_) != 0) {
+    shmemx_exchange_options_t options{};
+    options.join_ms = 60'000;  // it looks for what the holder has
+    if (shmemx_exchange_open(exchange, &options, &exchange_) != 0) {
       die("open");
     }
     room_.resize(kMostOfRequest * kWords);

@@ -328,15 +328,21 @@ void bad_phases(Bench& bench) {
   bench.expect_untouched_and_works("destroyed while shuffling");
 }
 
-/// Returns when all PEs have called it, or after 30 s: a PE that ended earlier would end the others. Not a barrier,
-/// since an earlier one may have failed.
-void await_others() {
-  static long there = 0;  // symmetric
-  shmem_long_atomic_inc(&there, 0);
-  for (int i = 0; i < 3000 && shmem_long_atomic_fetch(&there, 0) < shmem_n_pes(); ++i) {
-    ::usleep(10'000);
+/// Lets PEs wait for each other. Not a barrier, since an earlier one may have failed.
+class Step {
+ public:
+  void come() { shmem_long_atomic_inc(&there_, 0); }
+  /// Returns when this number of PEs have come, or after minutes.
+  void await(int pes) {
+    for (int i = 0; i < 12'000 && shmem_long_atomic_fetch(&there_, 0) < pes; ++i) {
+      ::usleep(10'000);
+    }
   }
-}
+
+ private:
+  long there_ = 0;
+};
+Step given_up, tried, over;  // symmetric
 
 /// Errors after SHMEM_BARRIER_TIMEOUT. Prints them for the test; the operator may be unusable afterwards.
 void when_timed_out(Bench& bench, const std::string& how) {
@@ -347,18 +353,17 @@ void when_timed_out(Bench& bench, const std::string& how) {
     std::fflush(stdout);
   };
   if (how.starts_with("late")) {
-    const int late = how == "late-sender-pairs" ? 0 : 1;
-    if (bench.me() == late) {
-      ::sleep(6);
+    const bool is_late = bench.me() == (how == "late-sender-pairs" ? 0 : 1);
+    if (is_late) {
+      given_up.await(kPes - 1);
     }
     say(bench.make(call));
     // A late PE does not synchronize with one that has given up.
-    if (!pairs && bench.me() != late) {
+    if (!pairs && !is_late) {
       say(bench.make(call));
     }
-    if (bench.me() != late) {
-      ::sleep(7);
-    }
+    (is_late ? tried : given_up).come();
+    tried.await(1);
     if (!pairs || bench.me() < 2) {
       bench.expect_untouched("late");
     }
@@ -372,7 +377,8 @@ void when_timed_out(Bench& bench, const std::string& how) {
   }
   std::printf("PE %d: over\n", bench.me());
   std::fflush(stdout);
-  await_others();
+  over.come();
+  over.await(kPes);  // one that ended earlier would end the others
 }
 
 }  // namespace kv_test

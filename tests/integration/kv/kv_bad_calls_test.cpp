@@ -19,7 +19,7 @@ TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
   for (const char* gba : {"off", "fake"}) {
     // SHMEM_DEBUG makes the library check its own calls too.
     const Outcome outcome = test_support::run(oshrun(4, gba, {test_program("kv_pes"), "bad_calls"}),
-                                              {*gba == 'o' ? "SHMEM_DEBUG=1" : "SHMEM_DEBUG=0"}, Seconds{120});
+                                              {*gba == 'o' ? "SHMEM_DEBUG=1" : "SHMEM_DEBUG=0"}, Seconds{300});
     EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
     for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
       EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": 0 wrong\n"));
@@ -28,7 +28,7 @@ TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
 }
 
 TEST(KvBadCalls, AreRefusedInAForkedProcess) {
-  const Outcome outcome = test_support::run(oshrun(1, "off", {test_program("kv_pes"), "fork"}), {}, Seconds{60});
+  const Outcome outcome = test_support::run(oshrun(1, "off", {test_program("kv_pes"), "fork"}), {}, Seconds{300});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
 }
 
@@ -37,7 +37,7 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";
   }
   const auto program = kv_test::on_nodes(2, {test_program("kv_pes"), "bad_calls"});
-  const Outcome outcome = test_support::run(oshrun(4, "off", program), {}, Seconds{120});
+  const Outcome outcome = test_support::run(oshrun(4, "off", program), {}, Seconds{300});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
     EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": 0 wrong\n"));
@@ -45,14 +45,14 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
 }
 
 TEST(KvBadCalls, CopiesIntoUnmappedPrivateMemoryAreReportedOnAllPes) {
-  const Outcome outcome = test_support::run(oshrun(3, "off", {test_program("kv_pes"), "private"}), {}, Seconds{60});
+  const Outcome outcome = test_support::run(oshrun(3, "off", {test_program("kv_pes"), "private"}), {}, Seconds{300});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
 }
 
 /// All PEs end, although only SHMEM_BARRIER_TIMEOUT limits their waits.
 Outcome when_timed_out(const char* how) {
   Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_pes"), "bad_calls", how}),
-                                      {"SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
+                                      {"SHMEM_BARRIER_TIMEOUT=5"}, Seconds{300});
   for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
     EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": over\n"));
   }

@@ -20,7 +20,7 @@ Outcome run_pes(const std::string& how, const std::vector<std::string>& environm
   if (!how.empty()) {
     command.push_back(how);
   }
-  return test_support::run(command, environment, test_support::Seconds{60});
+  return test_support::run(command, environment, test_support::Seconds{300});
 }
 
 std::string line_of(int pe, int error, const std::string& text) {
@@ -124,7 +124,7 @@ TEST(KvCalls, ADeadPartnerEndsTheCall) {
 }
 
 TEST(KvCalls, ALatePartnerEndsTheCallAfterTheTimeout) {
-  const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=2"});
+  const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=5"});
   EXPECT_THAT(outcome.output,
               HasSubstr(line_of(0, ETIMEDOUT,
                                 "kv_shuffle: PE 0, call 1 by pairs: sending 1 block to PE 1: waited for PE 1 to "

@@ -79,7 +79,9 @@ TEST(KvShuffle, ComparesItsSpeedWithMemcpy) {
 
 TEST(KvShuffle, FinishesWithoutADeviceThatIsKilled) {
   const test_support::TempDir dir;
-  Process device{{test_support::program("gba-fake-device"), "--socket", dir.file("socket")}};
+  // In the middle of the rounds the job waits for a release until the device is killed.
+  Process device{{test_support::program("gba-fake-device"), "--socket", dir.file("socket"), "--fault",
+                  "delay-release:time=1000s,after=3000,count=always"}};
   ASSERT_TRUE(device.wait_for_output("ready", Seconds{30})) << device.output();
   Process job{command(3, dir.file("socket"), {"--check", "--rounds", "300", "--repeats", "1", "--page", "8"})};
   ASSERT_TRUE(job.wait_for_output("trace:", kLimit)) << job.output();
