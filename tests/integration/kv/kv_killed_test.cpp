@@ -49,7 +49,7 @@ int kill_one(const std::string& kind, int victim, const std::string& permille, c
     program = kv_test::on_nodes(pes_a_node, program);
   }
   auto command = test_support::oshrun(kPes, gba, program);
-  command.insert(command.begin() + 1, {"--grace", "60"});  // the survivors end by themselves
+  command.insert(command.begin() + 1, {"--grace", "240"});  // the survivors end by themselves
   const auto outcome = test_support::run(command, {"SHMEM_NETWORK_TIMEOUT=30"}, test_support::Seconds{300});
   // UCX may abort a PE that the victim is putting to, in the middle of a put.
   const bool ended = pes_a_node != 0 && outcome.output.find("(ucs_handle_error+") != std::string::npos;

@@ -40,7 +40,7 @@ bool put_without_memory(Engine& engine, const std::string& key, const std::strin
   EXPECT_TRUE(again == 0 || again == -EEXIST) << again << " after a failure of allocation " << number;
   EXPECT_TRUE(engine.get_block(key) == block) << key << " after a failure of allocation " << number;
   // What the holder tells may be as it was before the failure.
-  for (int i = 0; i < 1000 && engine.holder_stats().writing_bytes != 0; ++i) {
+  for (int i = 0; i < 20'000 && engine.holder_stats().writing_bytes != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(engine.holder_stats().writing_bytes, 0U) << "after a failure of allocation " << number;

@@ -97,8 +97,13 @@ TEST(ExchangeHolder, TakesBlocksOfAllSizes) {
                     .status = 1,
                     .flags = 0});
   }
-  EXPECT_EQ(shmemx_exchange_put(engine.get(), puts.data(), puts.size()), static_cast<int>(puts.size()))
-      << engine.error();
+  int stored = shmemx_exchange_put(engine.get(), puts.data(), puts.size());
+  for (auto& put : puts) {
+    for (int i = 0; i < 20 && put.status == -ESTALE; ++i) {  // as Engine::put()
+      stored += shmemx_exchange_put(engine.get(), &put, 1);
+    }
+  }
+  EXPECT_EQ(stored, static_cast<int>(puts.size())) << engine.error();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     EXPECT_EQ(puts[i].status, 0) << keys[i];
     EXPECT_EQ(engine.get_block(keys[i]), blocks[i]) << keys[i];

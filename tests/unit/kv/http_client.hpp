@@ -38,7 +38,7 @@ class Client {
     std::array<char, 4096> part{};
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     ssize_t got = 0;
-    while (::poll(&readable, 1, 20'000) == 1 && (got = ::recv(socket_.get(), part.data(), part.size(), 0)) > 0) {
+    while (::poll(&readable, 1, 60'000) == 1 && (got = ::recv(socket_.get(), part.data(), part.size(), 0)) > 0) {
       text.append(part.data(), static_cast<std::size_t>(got));
     }
     return text;
@@ -47,7 +47,7 @@ class Client {
   [[nodiscard]] bool ends() const {
     char byte = 0;
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    while (::poll(&readable, 1, 20'000) == 1) {
+    while (::poll(&readable, 1, 60'000) == 1) {
       if (::recv(socket_.get(), &byte, 1, 0) <= 0) {
         return true;
       }

@@ -10,6 +10,8 @@ using namespace kv_test;  // NOLINT(google-build-using-namespace): what the test
 
 const std::vector<Blocks> kTwoBlocks{Blocks{{0, 1}, {2, 3}}, Blocks{}};
 
+constexpr Shape kShape{Format::kApart, 1, 4, 2, 4, 16, 2};
+
 class PairErrors : public testing::Test {
  protected:
   /// The caches are unchanged, and a valid call works.
@@ -47,7 +49,7 @@ class PairErrors : public testing::Test {
     return played_.run_one(pe, {played_.cache(pe), nullptr, &table});
   }
 
-  PlayedPes played_{2, OperatorSettings{.cores = 4}, {Format::kApart, 1, 4, 2, 4, 16, 2}};
+  PlayedPes played_{2, OperatorSettings{.cores = 4}, kShape};
   std::vector<std::vector<std::byte>> before_{played_.caches(0), played_.caches(1)};
 };
 
@@ -168,12 +170,16 @@ TEST_F(PairErrors, TheReasonOfTheEndOfTheJobIsTold) {
   expect_nothing_moved_and_works_again();
 }
 
-TEST_F(PairErrors, APartnerWithMoreCallsIsNamed) {
-  const std::vector<std::int64_t> idle{0, 1, 1, 1};
-  EXPECT_EQ(run_alone(1, idle, {}).text, "");
-  played_.time_limit = std::chrono::milliseconds{500};
-  const auto errors = played_.run(kZeroSendsToOne, kTwoBlocks);
-  EXPECT_THAT(errors[0], an_error(std::errc::protocol_error, "PE 1 has gone on to a later call"));
+TEST(PairErrorsOfCalls, APartnerWithMoreCallsIsNamed) {
+  shmem::Error error{std::errc::timed_out, ""};
+  for (int i = 0; i < 20 && error.code == std::errc::timed_out; ++i) {  // PE 1's thread may get no processor in time
+    PlayedPes played{2, OperatorSettings{.cores = 4}, kShape};
+    const auto idle = played.table(1, {0, 1, 1, 1}, {});
+    EXPECT_EQ(played.run_one(1, {played.cache(1), nullptr, &idle}).text, "");
+    played.time_limit = std::chrono::milliseconds{500};
+    error = played.run(kZeroSendsToOne, kTwoBlocks)[0];
+  }
+  EXPECT_THAT(error, an_error(std::errc::protocol_error, "PE 1 has gone on to a later call"));
 }
 
 TEST(OperatorSettings, AreRefusedIfInvalid) {
