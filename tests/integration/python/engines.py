@@ -31,7 +31,7 @@ class Vllm:
         from vllm.v1.kv_offload.tiering.manager import TieringOffloadingManager
 
         tier = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "exchange": exchange}
-        tier |= {"store_bytes": COUNT * SIZE, "namespace": "a test", **options}
+        tier |= {"store_bytes": COUNT * SIZE, "namespace": "a test", "store_wait": 0, **options}
         config = types.SimpleNamespace(enable_kv_cache_events=True)
         self._engine = TieringOffloadingManager(config, tier, len(ALL), SIZE)
         self._keys = [make_offload_key(number.to_bytes(32, "little"), 0) for number in ALL]
@@ -114,7 +114,7 @@ class Lmcache:
         from lmcache.v1.distributed.l2_adapters.plugin_l2_adapter import create_plugin_adapter
 
         config = {"type": "plugin", "module_path": "shmem_kv.adapters.lmcache", "class_name": "ShmemL2Adapter"}
-        parameters = {"exchange": exchange, "store_bytes": COUNT * SIZE, **options}
+        parameters = {"exchange": exchange, "store_bytes": COUNT * SIZE, "store_wait": 0, **options}
         self._adapter = create_plugin_adapter(config | {"adapter_params": parameters})
         self._keys = [object_key_to_string("model", 1, 0, number.to_bytes(32, "big"), "") for number in ALL]
 

@@ -16,7 +16,7 @@ LAYOUT = 5
 
 def main():
     role, name, *address = sys.argv[1:]
-    with shmem_kv.Exchange(name, lease_time=60) as exchange:
+    with shmem_kv.Exchange(name, lease_time=60, join_time=60) as exchange:
         if address:
             exchange.connect(address, listen="127.0.0.1:0")
         if role == "own":

@@ -39,7 +39,7 @@ class NativePlugin(ExchangeTest):
         return create_native_plugin_l2_adapter(config | {"adapter_params": parameters})
 
     def server(self, **parameters):
-        adapter = self.make(self.store_options(1 << 20) | parameters)
+        adapter = self.make(self.store_options(1 << 20) | {"store_wait": 0} | parameters)
         self.addCleanup(adapter.close)
         return adapter
 
@@ -81,7 +81,7 @@ class NativePlugin(ExchangeTest):
         self.assertNotEqual(other.client._store.exchange.address, address)
         with self.on_node("lemon"):
             two = self.server(listen="127.0.0.1:0", members=[holder or address], answer_time=60)
-        self.assertEqual([one.seat >= 64 for one in two.client._store.exchange.members()], [True])
+        self.wait_for(lambda: [one.seat >= 64 for one in two.client._store.exchange.members()] == [True])
         keys = [key_of(i, i % 2) for i in range(4)]
         self.assertTrue(self.store(one, keys[:3], [memory(SIZES[i % 2], i + 1) for i in range(3)]))
         self.assertEqual(self.lookup(two, keys), [True] * 3 + [False])
@@ -149,7 +149,7 @@ class NativePlugin(ExchangeTest):
     def test_the_descriptor_and_the_end(self):
         from shmem_kv.adapters.lmcache import ShmemConnector
 
-        client = ShmemConnector(**self.store_options(4096), lease_time=1)
+        client = ShmemConnector(**self.store_options(4096), lease_time=1, store_wait=0)
         poller = select.poll()
         poller.register(client.event_fd(), select.POLLIN)
         self.assertEqual((poller.poll(0), client.drain_completions()), ([], []))
@@ -172,7 +172,7 @@ class NativePlugin(ExchangeTest):
                 submit([key_of(1)])
 
     def test_stores_that_wait_for_too_long_are_dropped(self):
-        adapter = self.server(threads=1, store_wait=0)
+        adapter = self.server(threads=1)
         self.store(adapter, [key_of(9)], [memory(100, 9)])
         slow = SlowMemory(4096)
         with slow.unreadable(), self.assertLogs("shmem_kv.adapters", "WARNING"):

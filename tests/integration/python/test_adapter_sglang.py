@@ -72,6 +72,7 @@ class Backend(ExchangeTest):
         with self.on_node("lemon"):
             address = holder or one.backend._store.exchange.address
             two = self.engine(self.pool(seed=2), listen="127.0.0.1:0", members=address, answer_time=60)
+        self.wait_for(lambda: any(member.seat >= 64 for member in two.backend._store.exchange.members()))
         keys = one.keys_of(list(range(6 * PAGE)))
         self.assertEqual(two.prefetch_hits(keys), 0)
         self.assertEqual(one.backup(keys[:5], indices_of(range(5), PAGE)), 5)

@@ -19,7 +19,7 @@ import engines
 import numpy as np
 from members import LIMIT, WITH_HOLDER, ExchangeTest, kill
 from shmem_kv import _exchange_core
-from shmem_kv.adapters import _common
+from shmem_kv.adapters import _common, vllm
 from shmem_kv.adapters.vllm import _name_of_chunk as name_of
 from slow_memory import SlowMemory
 from vllm.v1.kv_offload.base import LookupResult, make_offload_key
@@ -35,7 +35,8 @@ from vllm.v1.kv_offload.tiering.manager import TieringOffloadingManager
 ROW = 16 * 4096
 SLOTS = 32
 ROOM = 16  # chunks that a store has room for
-TIER = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm"}
+TIER = {"type": "ShmemTier", "module_path": "shmem_kv.adapters.vllm", "store_wait": 0}
+vllm._ANSWER_SECONDS = LIMIT  # a slow machine would ask again
 METRIC = "vllm:kv_offload_shmem_"
 HIT, MISS, RETRY = LookupResult.HIT, LookupResult.MISS, LookupResult.RETRY
 # Two groups of different geometry: slots are sized for the larger one.
@@ -352,7 +353,7 @@ class Tier(ExchangeTest):
         self.wait_for(lambda: two.call("get_stats") is None)  # handed over once
 
     def test_stores_that_wait_for_too_long_are_dropped(self):
-        engine = self.engine(store_wait=0, threads=2)
+        engine = self.engine(threads=2)
         copies = engine.tier._copies
         engine.run(engine.store([key_of(9)], [9]))
         memory = SlowMemory(engine.rows.nbytes)
@@ -380,7 +381,7 @@ class Tier(ExchangeTest):
         self.assertEqual((engine.metrics[METRIC + "dropped_stores"], engine.metrics[METRIC + "oldest_store_seconds"]), (2, 0))
 
     def test_loads_go_before_stores(self):
-        engine = self.engine(store_wait=0)
+        engine = self.engine()
         engine.run(engine.store([key_of(0)], [0]))
         memory = SlowMemory(engine.rows.nbytes)
         engine.tier._rows = memory.array.reshape(engine.rows.shape)

@@ -96,7 +96,7 @@ class Nodes(ExchangeTest):
             _ = reader.address
         self.assertEqual(caught.exception.errno, errno.ENOTCONN)
         try:
-            reader.connect(listen="127.0.0.1:0", secret="a secret of a test")
+            reader.connect(listen="127.0.0.1:0", secret="a secret of a test", answer_time=LIMIT)
         except shmem_kv.ExchangeError as error:
             self.assertFalse(WITH_UCX, error)
             self.assertEqual(error.errno, errno.ENOTSUP)
@@ -119,14 +119,19 @@ class Nodes(ExchangeTest):
     def test_an_owner_on_another_node_that_is_stopped(self):
         reader = self.join()
         with self.on_node("here"):
-            reader.connect(listen="127.0.0.1:0", answer_time=0.5)
+            reader.connect(listen="127.0.0.1:0", answer_time=1)
             owner = self.start("own", address=reader.address, SHMEM_HOST_ID="another")
-        self.wait_for(lambda: reader.stats().members)
-        found = reader.find(NAMES).check()
+        found = []
+
+        def all_are_there():
+            found[:] = [reader.find(NAMES)]
+            return found[0].hits().all()
+
+        self.wait_for(all_are_there)
         owner.send_signal(signal.SIGSTOP)
         os.waitpid(owner.pid, os.WUNTRACED)  # until it is stopped
         with self.assertRaises(shmem_kv.OwnerSilent) as caught:
-            reader.pull(found, list(np.zeros((8, BLOCK), np.uint8)))
+            reader.pull(found[0], list(np.zeros((8, BLOCK), np.uint8)))
         self.assertIsInstance(caught.exception, TimeoutError)
         self.assertEqual(caught.exception.errno, errno.ETIMEDOUT)
         self.assertEqual(set(caught.exception.statuses), {-errno.ETIMEDOUT})
@@ -147,7 +152,7 @@ class Metrics(ExchangeTest):
 class Errors(ExchangeTest):
     def setUp(self):
         super().setUp()
-        self.owner = self.join(leases=2, lease_time=0.2)
+        self.owner = self.join(leases=2)
         self.reader = self.join(transfers=1)
         self.region = self.owner.allocate(4 * BLOCK)
         self.blocks = self.region.array((4, BLOCK))
@@ -231,9 +236,11 @@ class Errors(ExchangeTest):
         transfers[-1].wait(LIMIT)
 
     def test_a_lease_ends_after_its_time(self):
-        self.reader.find("0", lease=60).check()
-        self.owner.withdraw("0", LIMIT)  # the owner's lease_time counts
-        self.assertEqual(self.owner.stats().withdrawn, 1)
+        owner = self.join(lease_time=0.2)
+        owner.publish("short", owner.allocate(BLOCK).memory)
+        self.wait_for(lambda: self.reader.find("short", lease=60).hits().all())
+        owner.withdraw("short", LIMIT)  # the owner's lease_time counts
+        self.assertEqual(owner.stats().withdrawn, 1)
 
     def test_memory(self):
         with self.assertRaisesRegex(ValueError, "not in registered memory"):

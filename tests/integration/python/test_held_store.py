@@ -14,11 +14,9 @@ from members import LIMIT, ExchangeTest, end, kill
 
 BLOCK = 65536
 LAYOUT = 7
-_PATIENT = 20  # seconds; the machine may be busy
-
 _ANOTHER = """
 import sys, numpy as np, shmem_kv
-store = shmem_kv.Store(holder=sys.argv[1], answer_time=20)
+store = shmem_kv.Store(holder=sys.argv[1], answer_time=60)
 print(store.put("of another", np.full(65536, 9, np.uint8), 7).tolist(), flush=True)
 """
 
@@ -36,7 +34,7 @@ class HeldStores(ExchangeTest):
         return process
 
     def store(self, **options):
-        store = shmem_kv.Store(holder=self.name, answer_time=_PATIENT, **options)
+        store = shmem_kv.Store(holder=self.name, answer_time=LIMIT, **options)
         self.addCleanup(store.exchange.close)
         return store
 

@@ -115,7 +115,7 @@ class TieringOffloadingManager:
                 assert kind == "gauge" or value > 0, name
                 self.metrics[name] = value + (self.metrics.get(name, 0) if kind == "counter" else 0)
 
-    def run(self, number, steps=100_000):
+    def run(self, number, steps=1_000_000):
         """Steps, as an idle engine does, until a job has its result."""
         for _ in range(steps):
             if number in self.results:
