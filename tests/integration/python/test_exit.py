@@ -74,7 +74,7 @@ class Exits(unittest.TestCase):
     def exit_with(self, program):
         for _ in range(3):
             command = [sys.executable, "-c", START + program]
-            ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual((ended.returncode, ended.stderr), (7, ""))
 
     def test_beside_calls_of_an_exchange(self):

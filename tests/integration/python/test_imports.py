@@ -44,11 +44,11 @@ class Imports(unittest.TestCase):
         self.assertIn("python/shmem", self.said("import shmem.core, shmem; print(shmem.__file__)", both, 0))
 
     def test_exchanges_load_neither_libshmem_nor_libgba(self):
-        program = """
+        program = f"""
 import shmem_kv, shmem_kv.adapters.lmcache, shmem_kv.adapters.sglang, shmem_kv.adapters.vllm
 def loaded():
-    return {name for name in ("libshmem.", "libgba.", "libkvexchange.") if "/" + name in open("/proc/self/maps").read()}
-with shmem_kv.Exchange("imports") as exchange:
+    return {{name for name in ("libshmem.", "libgba.", "libkvexchange.") if "/" + name in open("/proc/self/maps").read()}}
+with shmem_kv.Exchange("imports-{os.getpid()}") as exchange:
     assert not shmem_kv.Store(exchange, 4096).put("key", b"block").any()
     shmem_kv.plan_loads([shmem_kv.Share(1)], [])
     print(*loaded())

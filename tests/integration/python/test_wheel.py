@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zipfile
 
@@ -113,7 +114,7 @@ class Wheel(unittest.TestCase):
         try:
             start(*arguments[0])
             start(*(arguments[1] or [processes[0].stdout.readline().strip()]))
-            printed = [process.communicate(timeout=60)[0] for process in processes]
+            printed = [process.communicate(timeout=300)[0] for process in processes]
             self.assertEqual([process.returncode for process in processes], [0, 0])
             return printed
         finally:
@@ -133,7 +134,7 @@ class Wheel(unittest.TestCase):
     def check_commands(self, venv, environment, folder):
         """oshrun with two PEs, and kv_exchange: put through one process, got by another."""
         printed = self.command(
-            venv / "bin/oshrun", "-n", "2", "--gba", "off", "--timeout", "60", venv / "bin/python", "-c", USE_OSHRUN,
+            venv / "bin/oshrun", "-n", "2", "--gba", "off", "--timeout", "300", venv / "bin/python", "-c", USE_OSHRUN,
             env=environment, cwd=folder,
         )  # fmt: skip
         self.assertEqual(printed.splitlines(), ["2 1.0"] * 2)
@@ -142,12 +143,16 @@ class Wheel(unittest.TestCase):
         tool = venv / "bin/kv_exchange"
         serve = subprocess.Popen([tool, "serve", name], env=environment, stdout=subprocess.DEVNULL)
         try:
-            self.command(tool, "put", name, "greeting", input="hello", env=environment)
-            self.assertEqual(self.command(tool, "get", name, "greeting", env=environment), "hello")
+            self.command(tool, "put", "--limit", "300", name, "greeting", input="hello", env=environment)
+            deadline = time.monotonic() + 300
+            command = [tool, "get", name, "greeting"]  # it waits for a second until it knows the member that serves
+            while (got := subprocess.run(command, env=environment, capture_output=True, text=True)).returncode != 0:
+                self.assertLess(time.monotonic(), deadline, got.stderr)
+            self.assertEqual(got.stdout, "hello")
         finally:
             serve.terminate()
             # The command becomes the program, which handles signals itself.
-            self.assertEqual(serve.wait(60), 0)
+            self.assertEqual(serve.wait(300), 0)
 
     def check_torch(self, python, environment, folder, version):
         (folder / "store").mkdir()
