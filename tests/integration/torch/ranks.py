@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
 import traceback
 import unittest
 import warnings
@@ -41,9 +42,21 @@ def text_of(call):
 LIMIT = datetime.timedelta(seconds=60)
 
 
+def note(event):
+    """Tells the other ranks of it."""
+    open(os.environ["RANKS_FOLDER"] + f"/{event}", "w").close()
+
+
+def until(*events):
+    """Waits until ranks have noted them."""
+    while not all(os.path.exists(os.environ["RANKS_FOLDER"] + f"/{event}") for event in events):
+        time.sleep(0.01)
+
+
 def _rank(body, rank, size, folder, results, timeout, node, prepare, backend):
     if node is not None:
         os.environ["SHMEM_HOST_ID"] = node
+    os.environ["RANKS_FOLDER"] = folder
     try:
         prepare()
         dist.init_process_group(
@@ -79,7 +92,7 @@ class RanksTest(unittest.TestCase):
             outcomes = {}
             try:
                 while len(outcomes) < size - len(dead):
-                    rank, outcome = results.get(timeout=100)
+                    rank, outcome = results.get(timeout=300)
                     if isinstance(outcome, AssertionError):
                         raise AssertionError(f"rank {rank}:\n{outcome}")
                     outcomes[rank] = outcome

@@ -199,6 +199,7 @@ def refuses(rank, size):
     equal(large, torch.full((5 << 20,), float(size)))
     # A device that never makes its tensor.
     late = device(of(rank))
+    dist.barrier()
     options = dist.AllreduceOptions()
     options.timeout = datetime.timedelta(seconds=1 if rank == 0 else 60)
     if rank == 0:

@@ -2,17 +2,20 @@
 """A process forked from a rank: each call on the group that it has inherited raises, and the ranks go on. And children of
 any kind do not hide that their rank was killed."""
 
+import contextlib
 import multiprocessing
 import os
 import pickle
 import signal
+import socket
+import stat
 import subprocess
 import tempfile
 import time
 import unittest
 
 import torch
-from ranks import RanksTest, dist
+from ranks import RanksTest, dist, note, until
 
 import shmem_torch
 
@@ -133,14 +136,35 @@ WAYS = {
 }
 
 
+def connections_of_programs():
+    """Those that a program gets which this process starts."""
+    found = set()
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # it is closed, or no connection
+            if stat.S_ISSOCK(os.fstat(fd).st_mode) and os.get_inheritable(fd):
+                with socket.fromfd(fd, socket.AF_INET, socket.SOCK_STREAM) as end:
+                    end.getpeername()
+                found.add(fd)
+    return found
+
+
 def killed_with_a_child(start, released, release):
     """Rank 1 is killed. Returns what rank 0 is told, and how soon."""
+    others = connections_of_programs()
 
     def body(rank, size):
         dist.all_reduce(ones())
-        if rank == 0:
-            time.sleep(2)  # a rank that waits sees to it, once a second, that programs do not get UCX's connections
-        dist.all_reduce(ones())
+        if rank == 1:
+            # A rank that waits sees to it, once a second, that programs do not get UCX's connections.
+            work = dist.all_reduce(ones(), async_op=True)
+            end = time.monotonic() + 50
+            while connections_of_programs() - others and time.monotonic() < end:
+                time.sleep(0.01)
+            note("private")
+            work.wait()
+        else:
+            until("private")
+            dist.all_reduce(ones())
         if rank == 1:
             start(released)
             os.kill(os.getpid(), signal.SIGKILL)

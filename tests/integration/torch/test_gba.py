@@ -35,7 +35,6 @@ def count_releases(rank):
         print(f"releases {releases() - before}")
 
 
-
 def differing_calls(rank, size):
     for barrier_of in (0, 1):
         try:
@@ -61,11 +60,17 @@ def right_calls(rank, size):
 
 def aborted_barrier(rank, size):
     """Rank 2 does not come; rank 1 aborts what rank 0, and it itself, wait for in the device."""
+    aborted = pathlib.Path(sys.argv[1], "has aborted")
+
+    def abort():
+        shmem_torch.abort()
+        aborted.touch()
+
     count_releases(rank)
     if rank == 1:
-        threading.Timer(0.3, shmem_torch.abort).start()
-    if rank == 2:
-        time.sleep(1)
+        threading.Timer(0.3, abort).start()
+    while rank == 2 and not aborted.exists():
+        time.sleep(0.01)
     began = time.monotonic()
     try:
         dist.barrier()
@@ -105,10 +110,10 @@ class Device(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
         cls.job = subprocess.run(
-            [oshrun, "-n", "3", "--gba", "fake", "--timeout", "90", sys.executable, __file__, folder.name],
+            [oshrun, "-n", "3", "--gba", "fake", "--timeout", "300", sys.executable, __file__, folder.name],
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=400,
         )
 
     def output_of(self, kind):

@@ -9,7 +9,7 @@ import time
 import unittest
 
 import torch
-from ranks import RanksTest, dist, torch_version
+from ranks import RanksTest, dist, note, torch_version, until
 
 import shmem_torch
 
@@ -36,16 +36,25 @@ def seconds(number):
 def abort_of_another(rank, size):
     """Rank 1 aborts while all wait for rank 2, which comes afterwards, in collective calls or for a message of it."""
     tensor = torch.zeros(1)
+
+    def abort():
+        until("waits")
+        time.sleep(0.3)  # until both wait
+        shmem_torch.abort()
+        note("aborted")
+
     dist.barrier()
     began = time.monotonic()
     if rank == 2:
-        time.sleep(1)
+        until("aborted")
         texts = [text_of(dist.barrier)]
     else:
         works = [dist.all_reduce(torch.zeros(100_000), async_op=True) for _ in range(3)]
         works.append(dist.irecv(tensor, 2))
         if rank == 1:
-            threading.Timer(0.3, shmem_torch.abort).start()
+            threading.Thread(target=abort).start()
+        else:
+            note("waits")
         texts = [text_of(work.wait) for work in works]
     texts.append(text_of(dist.barrier))
     return texts, time.monotonic() - began
@@ -96,11 +105,12 @@ def timeouts(rank, size):
     backend().set_timeout(seconds(0.3))
     assert backend().options._timeout == seconds(0.3)
     if rank == 1:
-        time.sleep(2)
+        until("timed out")
         return "", "", 0
     began = time.monotonic()
     work = dist.all_reduce(torch.zeros(1), async_op=True)
     text = text_of(work.wait)
+    note("timed out")
     return text, backend().get_error().name, time.monotonic() - began
 
 
@@ -115,9 +125,11 @@ def extended_timeouts(rank, size):
     dist.barrier()  # of a minute, nearly
     # Now it is half a second again.
     if rank == 1:
-        time.sleep(2)
+        until("timed out")
         return ""
-    return text_of(dist.barrier)
+    text = text_of(dist.barrier)
+    note("timed out")
+    return text
 
 
 def sequence_numbers(rank, size):

@@ -19,7 +19,7 @@ if torch_version() < (2, 14):
 
 import shmem_torch  # noqa: F401
 
-LIMIT = datetime.timedelta(seconds=30)
+LIMIT = datetime.timedelta(seconds=60)
 c10d = dist.distributed_c10d
 
 
