@@ -20,7 +20,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-LIMIT = 100
+LIMIT = 300
 FORK = multiprocessing.get_context("fork")  # processes that have torch already
 
 
@@ -113,7 +113,15 @@ class Launch(unittest.TestCase):
         return [*options, "--local_addr", "localhost"], variables  # a host's name may have no address in a chroot
 
     def torchrun(self, victim, size=2, backend="shmem"):
-        """What the ranks have written, by file."""
+        """What the ranks have written, by file. Another process may take the port that torchrun has found for rank 0: then
+        again."""
+        for _ in range(5):
+            files, output = self.try_torchrun(victim, size, backend)
+            if "address already in use" not in output.lower():
+                return files
+        self.fail(output)
+
+    def try_torchrun(self, victim, size, backend):
         options, variables = self.rendezvous()
         options += ["--nproc_per_node", str(size), "--max_restarts", "1", "--monitor_interval", "0.2"]
         # A rank that does not exist: Python 3.11 and PyTorch 1.13 do not understand the defaults of these options.
@@ -128,11 +136,12 @@ class Launch(unittest.TestCase):
             if job.is_alive():
                 os.killpg(job.pid, signal.SIGKILL)
                 job.join()
-        self.assertEqual(job.exitcode, 0, output.read_text())
+        said = output.read_text()
+        self.assertTrue(job.exitcode == 0 or "address already in use" in said.lower(), said)
         files = {file.name: file.read_text() for file in self.folder.iterdir()}
         for file in files:
             (self.folder / file).unlink()
-        return files
+        return files, said
 
     def test_torchrun(self):
         for size in (2, 4):
