@@ -119,10 +119,10 @@ class Documents(RanksTest):
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
         for words in (("by_layer", "start(), test()"), ("by_layer", "memfd_create"), ("from_dlpack",), ("shuffle_async",)):
             job = subprocess.run(
-                [oshrun, "-n", "2", "--gba", "off", "--timeout", "60", sys.executable, "-c", block_with(*words)],
+                [oshrun, "-n", "2", "--gba", "off", "--timeout", "300", sys.executable, "-c", block_with(*words)],
                 capture_output=True,
                 text=True,
-                timeout=100,
+                timeout=400,
             )
             self.assertEqual((job.returncode, job.stderr), (0, ""), f"{words}: {job.stdout}")
 

@@ -110,7 +110,7 @@ class Exits(unittest.TestCase):
                 for rank in range(2)
             ]
             try:
-                outputs = [process.communicate(timeout=60) for process in processes]
+                outputs = [process.communicate(timeout=300) for process in processes]
             finally:
                 for process in processes:
                     process.kill()

@@ -71,7 +71,7 @@ class GlooTest(RanksTest):
                 env={**os.environ, **variables},
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=100,
+                timeout=300,
             )
             output.seek(0)
             return done.returncode, output.read()

@@ -44,7 +44,7 @@ class LateGloo(unittest.TestCase):
                 start_new_session=True,
             )
             try:
-                said, _ = run.communicate(timeout=60)
+                said, _ = run.communicate(timeout=600)
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGKILL)  # the ranks, too
                 run.communicate()

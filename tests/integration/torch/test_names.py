@@ -126,7 +126,7 @@ print("good")
 """
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run(
-                [sys.executable, "-c", program, f"{folder}/store"], capture_output=True, text=True, timeout=100
+                [sys.executable, "-c", program, f"{folder}/store"], capture_output=True, text=True, timeout=300
             )
         self.assertEqual((run.stdout, run.returncode), ("good\n", 0), run.stderr)
 
