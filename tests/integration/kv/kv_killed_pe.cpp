@@ -222,8 +222,11 @@ int run(int argc, char** argv) {
   sight.fill();
   shmem_barrier_all();
   if (sight.me == sight.victim) {
+    // All have left the barrier, in which the end of this PE would end them.
+    shmem_long_wait_until(sight.heap, SHMEM_CMP_GE, sight.pes - 1);
     die(sight, op, plan, took * std::stoi(argv[3]) / 1000);
   }
+  shmem_long_atomic_inc(sight.heap, sight.victim);
   survive(sight, op, plan);
   shmem_finalize();
   return 0;
