@@ -22,6 +22,8 @@ constexpr std::array kSignals{std::pair{SIGKILL, "Killed"},   std::pair{SIGSEGV,
                               std::pair{SIGBUS, "Bus error"}, std::pair{SIGXCPU, "CPU time limit exceeded"}};
 constexpr std::array kGbas{"off", "fake"};
 
+constexpr Seconds kLimit{300};
+
 /// Different for each job.
 std::string new_mark() {
   static int count = 0;
@@ -38,7 +40,7 @@ class Job {
                  {mark_, "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"}) {}
 
   /// Other PEs may not have started yet.
-  bool wait_for_start_of(int pe) { return process_.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60}); }
+  bool wait_for_start_of(int pe) { return process_.wait_for_output("PE " + std::to_string(pe) + " pid", kLimit); }
   Process& process() { return process_; }
   Traces& traces() { return traces_; }
 
@@ -80,7 +82,7 @@ class Killed : public testing::Test {
     ASSERT_GT(pid, 0) << job.process().output();
     const auto [signal, name] = kill.signal;
     const bool killed = ::kill(pid, signal) == 0;
-    const auto exit = job.process().wait(Seconds{100});
+    const auto exit = job.process().wait(kLimit);
     ASSERT_TRUE(exit) << "still running:\n" << job.process().output();
     ASSERT_TRUE(killed) << job.process().output();
     EXPECT_EQ(exit->code, 128 + signal) << job.process().output();
@@ -97,7 +99,7 @@ class Killed : public testing::Test {
     wait_a_moment();
     job.traces().note_memory();
     job.process().signal(signal);
-    const auto exit = job.process().wait(Seconds{60});
+    const auto exit = job.process().wait(kLimit);
     ASSERT_TRUE(exit) << job.process().output();
     if (signal == SIGKILL) {
       EXPECT_EQ(exit->signal, SIGKILL);

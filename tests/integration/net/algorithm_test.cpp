@@ -13,7 +13,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{100};
+constexpr Seconds kLimit{600};
 
 std::string text_of(const std::string& file) {
   std::ifstream in(file);

@@ -10,7 +10,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{240};
+constexpr Seconds kLimit{600};
 
 struct Places {
   int nodes;

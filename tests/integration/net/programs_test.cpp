@@ -13,7 +13,7 @@ using namespace test_support;
 using namespace testing;
 using test_support::TempDir;  // not the function of GoogleTest
 
-constexpr Seconds kLimit{240};
+constexpr Seconds kLimit{600};
 
 struct Program {
   /// The first word: a program in build/tests, or with a slash in the build folder. "FILE" becomes the name of a file

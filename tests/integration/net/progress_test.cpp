@@ -10,7 +10,7 @@ namespace {
 using namespace test_support;
 using namespace testing;
 
-constexpr Seconds kLimit{200};
+constexpr Seconds kLimit{600};
 
 struct Way {
   const char* name;

@@ -78,7 +78,7 @@ TEST_F(Fault, BarriersGoOnWithoutAKilledDeviceOfSharedPorts) {
 TEST_F(Fault, DeviceThatNoRankCanOpenIsNotUsed) {
   const FakeDevice device({"--ports", "1"});
   test_support::Process other({test_support::program("gba"), "groups", "--watch", device.path()});
-  ASSERT_TRUE(other.wait_for_output("0 of 32 groups", test_support::Seconds{20}));
+  ASSERT_TRUE(other.wait_for_output("0 of 32 groups", openmpi_test::kLimit));
   const auto job = run(2, device.path(), {"mixed", "20"});
   EXPECT_THAT(job, Passes(AllOf(HasLine("0 failures, offloaded 0,"),
                                 HasSubstr("cannot use a device (Device or resource busy)"))));
