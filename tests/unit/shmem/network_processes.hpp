@@ -49,7 +49,7 @@ struct NetworkPe {
     NetworkSettings asked{.segments = {heap, globals},
                           .is_remote = std::vector<bool>(static_cast<std::size_t>(pes), true),
                           .names = {},
-                          .limit = std::chrono::seconds{20}};
+                          .limit = std::chrono::seconds{60}};
     asked.is_remote[static_cast<std::size_t>(pe)] = false;
     for (int other = 0; other < pes; ++other) {
       asked.names.push_back("PE " + std::to_string(other) + " (on kiwi)");
@@ -105,7 +105,7 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
   return in_processes(
       pes,
       [&](int pe) -> std::string {
-        NetworkPe place{pe, pes, LocalBootstrap::join(job, pe, std::chrono::seconds{20}).value(), rendezvous};
+        NetworkPe place{pe, pes, LocalBootstrap::join(job, pe, std::chrono::seconds{60}).value(), rendezvous};
         if (connected) {
           NetworkSettings settings = place.settings();
           if (change) {
@@ -172,7 +172,7 @@ class OneSidedTest : public NetworkTest, public ::testing::WithParamInterface<bo
   }
   /// with_network() with the setting of this test.
   static std::vector<std::string> in_this_way(int pes, const std::function<std::string(NetworkPe&)>& body,
-                                              std::chrono::milliseconds limit = std::chrono::seconds{20}) {
+                                              std::chrono::milliseconds limit = std::chrono::seconds{60}) {
     return with_network(pes, body, true, [limit](NetworkSettings& settings) {
       settings.direct = GetParam();
       settings.limit = limit;

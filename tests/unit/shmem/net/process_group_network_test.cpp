@@ -84,7 +84,7 @@ std::string combines(ProcessGroup& group, std::size_t bytes) {
 
 std::string repeat_barriers(NetworkPe& me, ProcessGroup& group, int times) {
   std::string text = problem_of(group.start_barrier());
-  text += problem_of(group.finish_barrier(std::chrono::seconds{20}));
+  text += problem_of(group.finish_barrier(std::chrono::seconds{60}));
   me.rendezvous.arrived.fetch_add(1);
   text += problem_of(group.barrier());
   if (me.rendezvous.arrived.load() < me.pes * times) {

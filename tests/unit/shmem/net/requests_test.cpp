@@ -176,7 +176,7 @@ TEST(RequestServer, CountsOnAfterTheLargestSequenceNumber) {
 /// Connects PEs that take the heaps of the others for twice as large. PE 0 adds `other_job` to the job's number, and
 /// waits for up to `limit`.
 std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0,
-                            std::chrono::seconds limit = std::chrono::seconds{20}) {
+                            std::chrono::seconds limit = std::chrono::seconds{60}) {
   NetworkSettings settings = me.settings();
   if (me.pe == 0) {
     settings.limit = limit;
@@ -292,7 +292,7 @@ TEST_F(NetworkRequestsTest, MessagesOfAnotherJobAreNotReceived) {
                      };
                      std::string text = text_of(receive(0, std::chrono::milliseconds{300}));
                      text += " " + std::to_string(word) + "; ";
-                     text += text_of(receive(2, std::chrono::seconds{20}));
+                     text += text_of(receive(2, std::chrono::seconds{60}));
                      text += " " + std::to_string(word);
                      me.rendezvous.flag.fetch_add(1);
                      return text;
