@@ -15,7 +15,7 @@
 namespace test_support {
 namespace {
 
-constexpr Seconds kTimeLimit{20};
+constexpr Seconds kTimeLimit{120};
 
 /// The command that creates the namespaces of a host and runs a script in them.
 const std::vector<std::string> kHost{"unshare", "--net", "--uts", "--ipc", "--mount", "sh", "-ec"};

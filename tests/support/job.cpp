@@ -28,14 +28,14 @@ std::vector<std::string> FakeDevice::command_line(const std::string& socket, con
 
 void FakeDevice::start() {
   process_ = std::make_unique<Process>(line_);
-  if (!process_->wait_for_output("ready on", Seconds{20})) {
+  if (!process_->wait_for_output("ready on", Seconds{120})) {
     throw std::runtime_error("gba-fake-device is not ready: " + process_->output());
   }
 }
 
 void FakeDevice::kill() {
   process_->signal(SIGKILL);
-  if (!process_->wait(Seconds{20})) {
+  if (!process_->wait(Seconds{120})) {
     throw std::runtime_error("gba-fake-device has not ended");
   }
 }

@@ -15,7 +15,7 @@ JobOnHosts::JobOnHosts(const Hosts& hosts, const std::vector<int>& host_of, cons
                             "SHMEM_UID_SIZE=" + std::to_string(host_of.size()),
                             "SHMEM_GBA=off",
                             "SHMEM_SYMMETRIC_SIZE=64M",
-                            "SHMEM_BOOTSTRAP_TIMEOUT=20"};
+                            "SHMEM_BOOTSTRAP_TIMEOUT=100"};
     environment.insert(environment.end(), all.begin(), all.end());
     if (pe < own.size()) {
       environment.insert(environment.end(), own[pe].begin(), own[pe].end());

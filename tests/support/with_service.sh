@@ -43,7 +43,7 @@ if [ -z "${GBA_TEST_NOT_STARTED:-}" ]; then
   tries=0
   until grep -qs ready /run/gba-fake/log; do  # -s: the file comes with the process
     tries=$((tries + 1))
-    [ "$tries" -lt 400 ] || fail 1 "the device is not ready: $(cat /run/gba-fake/log)"
+    [ "$tries" -lt 2400 ] || fail 1 "the device is not ready: $(cat /run/gba-fake/log)"
     sleep 0.05
   done
 fi

@@ -36,7 +36,7 @@ struct Listed {
 };
 
 /// How commands join that look into an exchange: with a few blocks, and with time for members of a busy machine.
-constexpr shmemx_exchange_options_t kVisitor{16, 0, 0, 0, 20'000, {0, 0, 0}, nullptr, nullptr};
+constexpr shmemx_exchange_options_t kVisitor{16, 0, 0, 0, 10'000, {0, 0, 0}, nullptr, nullptr};
 
 class Member {
  public:
