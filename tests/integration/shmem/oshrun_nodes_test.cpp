@@ -117,7 +117,7 @@ TEST_F(OshrunNodes, TellPesOfOneThatWasKilled) {
 
 TEST_F(OshrunNodes, EndWithTheSignalOfTheKilledPeAlsoIfAnotherNodeIsFaster) {
   for (const char* status : {"1", "5"}) {
-    const auto job = launch("a:2,b", {pe_program(), "die_slowly", "2", "9", status});
+    const auto job = launch("a:2,b", {"--grace", "60", pe_program(), "die_slowly", "2", "9", status});
     EXPECT_EQ(job.exit.code, 128 + SIGKILL) << job.output;
     EXPECT_THAT(job.output, ContainsRegex("oshrun: PE 2 \\(pid [0-9]+\\) on [^ ]+ was killed by signal 9"));
   }
