@@ -18,7 +18,7 @@
 namespace bench {
 namespace {
 
-constexpr base::Seconds kLimit{300};
+constexpr base::Seconds kLimit{900};
 
 struct Settings {
   int repeats = 20;

@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr base::Seconds kLimit{120};
+constexpr base::Seconds kLimit{600};
 constexpr std::chrono::milliseconds kPoll{2};
 /// By then a device that is stopped has been noticed, or has returned too early for that.
 constexpr std::chrono::seconds kNoticed{2};

@@ -25,7 +25,7 @@ namespace {
 using test_support::Hosts;
 
 /// The limit of one job.
-constexpr test_support::Seconds kLimit{180};
+constexpr test_support::Seconds kLimit{900};
 
 struct Settings {
   std::vector<std::string> nodes{"2", "4", "8", "2x2"};

@@ -21,7 +21,7 @@ namespace bench {
 namespace {
 
 constexpr std::chrono::seconds kCompilation{120};
-constexpr std::chrono::seconds kLimit{180};
+constexpr std::chrono::seconds kLimit{900};
 constexpr const char* kWorker = "bench_worker";
 
 /// Enough of a program's output to see the error.
