@@ -148,6 +148,7 @@ void Job::read_lifeline() {
     forward(byte);
   } else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
     has_lifeline_ = false;
+    reap(true);  // a PE that is dying may be why
     if (ending() == Ending::kNo || ending() == Ending::kTold) {
       end(1, "the oshrun that started this part of the job has ended it", Ending::kTerminated);
     }

@@ -124,11 +124,11 @@ void JobRunner::read_exec_failures() {
   }
 }
 
-void JobRunner::reap() {
+void JobRunner::reap(bool in_any_case) {
   std::vector<Ended> ended = take_ended();
   const auto is_killed = [](const Ended& one) { return WIFSIGNALED(one.second); };
   const auto has_failed = [](const Ended& one) { return one.second != 0; };
-  if (ending_ == Ending::kNo && std::ranges::any_of(ended, has_failed)) {
+  if (ending_ == Ending::kNo && (in_any_case || std::ranges::any_of(ended, has_failed))) {
     // A process that has lost its connection to a killed one may end before the killed one does.
     const auto limit = Clock::now() + kDying;
     while (std::ranges::none_of(ended, is_killed) && any_dying() && Clock::now() < limit) {

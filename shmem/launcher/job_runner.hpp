@@ -68,6 +68,9 @@ class JobRunner {
   void set_job_status(int status) { status_ = status; }
   /// Begins a stage of an early end, with the job's status if it is the first stage.
   void end(int status, const std::string& reason, Ending ending);
+  /// Takes the ends of processes. Those that are dying are waited for if one has failed, whose cause they may be, or
+  /// `in_any_case`.
+  void reap(bool in_any_case = false);
   /// Passes on all that the processes have printed, unfinished lines, too.
   void finish_output();
   /// Waits as long as the reader needs, like any program that writes; false: a signal or --timeout ended that.
@@ -108,7 +111,6 @@ class JobRunner {
   void read_signals();
   void read_exec_failures();
   using Ended = std::pair<std::size_t, int>;  // the index of a process, and how it ended
-  void reap();
   [[nodiscard]] std::vector<Ended> take_ended();
   [[nodiscard]] bool any_dying();
   void look_at_time();

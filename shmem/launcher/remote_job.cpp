@@ -25,7 +25,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The time of an oshrun on another node to end, beyond the grace that it gives its PEs twice.
+/// The time of an oshrun on another node to end, beyond the grace that it gives its PEs twice, and the time that it
+/// waits for those that are dying.
 constexpr milliseconds kNodeLimit{5000};
 /// PEs have limits of their own, which begin when they join.
 constexpr std::chrono::hours kServerLimit{24 * 365};
@@ -323,8 +324,10 @@ void RemoteJob::node_ended(const Node& node, int wait_status) {
     say(fmt::format("{} is gone: {} {}", name_of(node),
                     is_this_machine(node.place.host) ? "oshrun" : tools_.options.rsh.front(), exit_text(wait_status)));
   }
-  // A PE that was killed is probably the cause, and that PEs of other nodes failed by themselves the consequence.
-  if (status > 128 && ending() == Ending::kTold && job_status() < 128 && job_status() != kTimeoutStatus) {
+  // A PE that was killed is probably the cause, and that PEs of other nodes failed by themselves the consequence. It
+  // may be long dying: its oshrun waits for it when it is told to end.
+  const bool is_told = ending() == Ending::kTold || (ending() == Ending::kTerminated && !WIFSIGNALED(wait_status));
+  if (status > 128 && is_told && job_status() < 128 && job_status() != kTimeoutStatus) {
     set_job_status(status);
   }
   if (ending() == Ending::kNo) {
@@ -366,7 +369,7 @@ std::chrono::milliseconds RemoteJob::begin_stage(Ending ending, int /*status*/, 
     for (Node& node : nodes_) {
       node.input.reset();
     }
-    return 2 * tools_.options.grace + kNodeLimit;
+    return 2 * tools_.options.grace + kDying + kNodeLimit;
   }
   if (ending == Ending::kKilled) {
     tools_.guard.signal_group(SIGKILL);
