@@ -123,8 +123,9 @@ TEST(RegisteredMemory, IsFoundWhileOthersComeAndGo) {
   RegisteredMemory table;
   table.add(5, registration(part(1000, 100), arena.data() + 30'000));
   std::atomic<bool> ends{false};
+  std::atomic<std::size_t> looks{0};
   std::thread changer([&] {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 2000 || looks < 2000; ++i) {
       // Before and after it, so that its place in the table changes.
       table.add(1, registration(part(0, 100)));
       table.add(2, registration(part(2000, 100)));
@@ -136,7 +137,6 @@ TEST(RegisteredMemory, IsFoundWhileOthersComeAndGo) {
     ends = true;
   });
   std::size_t misses = 0;
-  std::size_t looks = 0;
   while (!ends) {
     for (const std::size_t offset : {0U, 99U}) {
       misses += table.locate(arena.data() + 1000 + offset, 1).address == arena.data() + 30'000 + offset ? 0 : 1;
@@ -146,7 +146,6 @@ TEST(RegisteredMemory, IsFoundWhileOthersComeAndGo) {
   }
   changer.join();
   EXPECT_EQ(misses, 0U);
-  EXPECT_GT(looks, 0U);
 }
 
 }  // namespace
