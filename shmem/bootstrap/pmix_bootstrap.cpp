@@ -195,13 +195,17 @@ Result<void> PmixBootstrap::put_and_fence(Bytes bytes, bool collect) {
   }
   ++step_;
   const auto seconds = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(limits_.step + kLater).count());
+  // libpmix's server (up to 5.0 at least) may miss that a process of the job has called PMIx_Finalize, and counts one
+  // fewer of its node from then on. A fence of the whole job then never ends, or too soon. Processes that are named are
+  // counted one by one, as long as the server knows of one.
+  const int each = joined_ > 1 ? size() : 0;
   // Puts even empty bytes: missing() looks for the key.
-  const auto fence = [client = client_, name = key(), bytes = std::move(bytes), collect, seconds] {
+  const auto fence = [client = client_, name = key(), bytes = std::move(bytes), collect, seconds, each, pes = size()] {
     auto done = client->put(name, bytes);
     if (done == PMIX_SUCCESS) {
       done = client->commit();
     }
-    return done == PMIX_SUCCESS ? client->fence(collect, seconds) : done;
+    return done == PMIX_SUCCESS && pes > 1 ? client->fence(collect, seconds, each) : done;
   };
   auto status = ask("PMIx_Fence", fence);
   // The fence fails on all PEs while one of them has left the previous job and not yet joined this one.

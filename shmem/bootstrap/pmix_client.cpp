@@ -159,10 +159,16 @@ pmix_status_t PmixClient::put(const std::string& key, std::span<const std::byte>
   return calls_.put(PMIX_GLOBAL, key.c_str(), &value);
 }
 
-pmix_status_t PmixClient::fence(bool collect, int seconds) const {
-  const pmix_proc_t job = process(PMIX_RANK_WILDCARD);
+pmix_status_t PmixClient::fence(bool collect, int seconds, int each) const {
+  std::vector<pmix_proc_t> job;
+  for (int rank = 0; rank < each; ++rank) {
+    job.push_back(process(static_cast<pmix_rank_t>(rank)));
+  }
+  if (each == 0) {
+    job.push_back(process(PMIX_RANK_WILDCARD));
+  }
   const std::array<pmix_info_t, 2> how{seconds_limit(seconds), flag(PMIX_COLLECT_DATA)};
-  return calls_.fence(&job, 1, how.data(), collect ? 2 : 1);
+  return calls_.fence(job.data(), job.size(), how.data(), collect ? 2 : 1);
 }
 
 pmix_status_t PmixClient::get(int rank, const std::string& key, bool present, std::vector<std::byte>& bytes) const {

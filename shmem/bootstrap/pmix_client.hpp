@@ -51,8 +51,9 @@ class PmixClient {
   [[nodiscard]] pmix_status_t put(const std::string& key, std::span<const std::byte> bytes) const;
   [[nodiscard]] pmix_status_t commit() const { return calls_.commit(); }
   /// Returns when all processes of the job have called it, or after `seconds` if the server supports that. `collect`:
-  /// the data that they have put is sent to this node.
-  [[nodiscard]] pmix_status_t fence(bool collect, int seconds) const;
+  /// the data that they have put is sent to this node. `each`: if not 0, the size of the job, and the server counts its
+  /// processes by name.
+  [[nodiscard]] pmix_status_t fence(bool collect, int seconds, int each) const;
   /// Gets what `rank` has put under `key`. `present`: only if the server already has it.
   pmix_status_t get(int rank, const std::string& key, bool present, std::vector<std::byte>& bytes) const;
 

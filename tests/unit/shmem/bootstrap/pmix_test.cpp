@@ -9,12 +9,15 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <list>
 #include <map>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/pmix_bootstrap.hpp"
@@ -47,6 +50,7 @@ struct Launcher {
   bool no_memory = false;              // in the call for a text
 
   std::atomic<bool> over{false};
+  std::vector<pmix_rank_t> fenced;  // the processes of the last fence
   std::atomic<int> inits{0};
   std::atomic<int> aborted{-1};
 
@@ -88,8 +92,13 @@ pmix_status_t fake_put(pmix_scope_t /*scope*/, const char* key, pmix_value_t* va
 pmix_status_t fake_commit() {
   return PMIX_SUCCESS;
 }
-pmix_status_t fake_fence(const pmix_proc_t* /*procs*/, std::size_t /*count*/, const pmix_info_t* /*info*/,
+pmix_status_t fake_fence(const pmix_proc_t* procs, std::size_t count, const pmix_info_t* /*info*/,
                          std::size_t /*infos*/) {
+  {
+    const std::scoped_lock lock(launcher.load()->mutex);
+    launcher.load()->fenced.clear();
+    std::ranges::transform(std::span(procs, count), std::back_inserter(launcher.load()->fenced), &pmix_proc_t::rank);
+  }
   launcher.load()->hang_in("fence");
   return launcher.load()->fence;
 }
@@ -193,6 +202,21 @@ TEST_F(Pmix, UsesOtherNamesInALaterJobOfTheProcess) {
     EXPECT_TRUE(join().value()->barrier());
   }
   EXPECT_EQ(launcher_.kept.size(), 6U);
+}
+
+/// libpmix's server may count one process fewer of its node once a process has called PMIx_Finalize.
+TEST_F(Pmix, ALaterJobOfTheProcessNamesThePesThatTheServerIsToCount) {
+  EXPECT_TRUE(join().value()->barrier());
+  EXPECT_TRUE(join().value()->barrier());
+  EXPECT_EQ(launcher_.fenced, (std::vector<pmix_rank_t>{0, 1, 2}));
+}
+
+TEST_F(Pmix, APeThatIsAloneWaitsForNobody) {
+  launcher_.size = 1;
+  launcher_.hangs = "fence";
+  auto pe = join().value();
+  EXPECT_TRUE(pe->barrier());
+  EXPECT_EQ(allgather(*pe, 42).value(), std::vector<int>{42});
 }
 
 TEST_F(Pmix, ReportsWhyItCannotJoin) {
