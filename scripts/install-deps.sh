@@ -32,13 +32,14 @@ readonly GROUPS_OF_PACKAGES=" build options demo test soak lint arm64 package wh
 packages_of() {
   case "$1" in
     build)
-      echo cmake g++ libcli11-dev libfmt-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev make \
+      # ccache: what is built before the tests install it would be built again.
+      echo ccache cmake g++ libcli11-dev libfmt-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev make \
         ninja-build nlohmann-json3-dev pkg-config
       ;;
     options) echo libmicrohttpd-dev libmpich-dev libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy ;;
     demo) echo libpmix-dev openmpi-bin ;;
     test)
-      echo ccache clang debootstrap dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev \
+      echo clang debootstrap dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev \
         "$(fuzzer_library)" libgmock-dev libgtest-dev openmpi-bin python3 python3-pip "$(packages_of wheel)" spin valgrind
       ;;
     soak)
