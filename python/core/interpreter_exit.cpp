@@ -12,9 +12,13 @@
 namespace shmem_python {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<bool> exits{false};
 std::atomic<int> works{0};  // PythonWork that may run
 pthread_t exiting_thread;   // constant once `exits`
+/// When a thread last returned to PyTorch, which then asks for Python's lock.
+std::atomic<Clock::duration> returned{Clock::duration::min() / 2};
 
 bool is_left_out() {
   return exits.load() && ::pthread_equal(exiting_thread, ::pthread_self()) == 0;
@@ -31,26 +35,38 @@ bool begin_work() {
 }
 
 void begin_interpreter_exit() {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kReturning{20};  // from stay_if_interpreter_exits() to Python's lock
+  constexpr std::chrono::milliseconds kReturning{500};  // for PyTorch's threads to get Python's lock
   constexpr std::chrono::seconds kMost{5};
   exiting_thread = ::pthread_self();
   exits.store(true);
   const auto begin = Clock::now();
-  do {
-    std::this_thread::sleep_for(kReturning);
-  } while (works.load() != 0 && Clock::now() - begin < kMost);
+  while ((works.load() > 0 || Clock::now().time_since_epoch() - returned.load() < kReturning) &&
+         Clock::now() - begin < kMost) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Only the thread that forked is there, and it does no work.
+void forget_works() {
+  works.store(0);
+  returned.store(Clock::duration::min() / 2);
 }
 
 }  // namespace
 
 void watch_interpreter_exit() {
   namespace py = pybind11;
+  ::pthread_atfork(nullptr, nullptr, forget_works);
   const py::cpp_function begin(&begin_interpreter_exit, py::call_guard<py::gil_scoped_release>());
   py::module_::import("atexit").attr("register")(begin);
 }
 
 void stay_if_interpreter_exits() {
+  // Most often it is the first thread that ends the interpreter, which need not wait for itself.
+  thread_local const bool is_first = ::gettid() == ::getpid();
+  if (!is_first) {
+    returned.store(Clock::now().time_since_epoch());
+  }
   if (!is_left_out()) {
     return;
   }

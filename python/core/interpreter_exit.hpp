@@ -5,15 +5,16 @@
 
 namespace shmem_python {
 
-/// Called when a module is loaded, with Python's lock. The thread that ends the interpreter waits a moment, before it
-/// does, for other threads that are on their way into Python. From then on none gets there from the module.
+/// Called when a module is loaded, with Python's lock. The thread that ends the interpreter waits, before it does, for
+/// other threads that are on their way into Python. From then on none gets there from the module.
 void watch_interpreter_exit();
 
 /// At the beginning and the end of calls that may wait: does not return to another thread than the one that ends the
 /// interpreter. Such a thread stays here until the process ends.
 void stay_if_interpreter_exits();
 
-/// Work of a thread that Python may not know, which takes Python's lock: callbacks of futures, and the end of tensors.
+/// Work that takes Python's lock: a call's return and, in threads that Python may not know, callbacks of futures and
+/// the end of tensors. The thread that ends the interpreter waits for it.
 class PythonWork {
  public:
   PythonWork();

@@ -18,7 +18,10 @@ class WithoutPython {
   WithoutPython& operator=(const WithoutPython&) = delete;
   ~WithoutPython() {
     if (state_ != nullptr) {
-      stay_if_interpreter_exits();
+      const PythonWork returning;
+      if (!returning.may_run()) {
+        stay_if_interpreter_exits();
+      }
       PyEval_RestoreThread(state_);
     }
   }

@@ -22,8 +22,12 @@ def forever(call):
         except Exception:
             pass
 
+def keep_lock():
+    # For longer than a thread's turn: threads that return from calls wait for the lock meanwhile.
+    sum(range(3_000_000))
+
 def exit_beside(*calls):
-    for call in calls:
+    for call in (*calls, keep_lock):
         threading.Thread(target=forever, args=(call,), daemon=True).start()
     time.sleep(0.2)
     # Not in this module: what daemon threads refer to stays.
@@ -73,7 +77,7 @@ exit_beside(lambda: rt.synchronize_stream(stream), lambda: rt.memset(memory, 1 <
 class Exits(unittest.TestCase):
     def exit_with(self, program):
         for _ in range(3):
-            command = [sys.executable, "-c", START + program]
+            command = [sys.executable, "-X", "faulthandler", "-c", START + program]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual((ended.returncode, ended.stderr), (7, ""))
 
