@@ -61,6 +61,14 @@ std::string_view behind_name(std::string_view stat) {
   return end == std::string_view::npos ? std::string_view{} : stat.substr(end + 2);
 }
 
+/// Field `number` of what is behind the name, where the state is field 3: proc(5). 0: no such field.
+std::uint64_t field_of(std::string_view behind, int number) {
+  for (int field = 3; field < number && !behind.empty(); ++field) {
+    behind.remove_prefix(std::min(behind.find(' '), behind.size() - 1) + 1);
+  }
+  return take_number<std::uint64_t>(behind).value_or(0);
+}
+
 bool is_stopped_state(char state) {
   return state == 'T' || state == 't';
 }
@@ -71,11 +79,25 @@ struct Threads {
   std::uint64_t waited = 0;  // without the time that a thread waits now
 };
 
+/// The kernel is ending the thread, or has.
+bool is_exiting(std::string_view behind) {
+  constexpr int kFlags = 9;
+  constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
+  return (field_of(behind, kFlags) & kExiting) != 0;
+}
+
+/// Also one that has been killed: until the kernel has ended it, it may sleep, but it is neither stopped nor stuck.
+bool runs(std::string_view behind) {
+  constexpr int kPending = 31;
+  constexpr std::uint64_t kKill = std::uint64_t{1} << (SIGKILL - 1);
+  const bool is_ending = is_exiting(behind) || (field_of(behind, kPending) & kKill) != 0;
+  return !behind.empty() && (behind.front() == 'R' || (is_ending && behind.front() != 'Z'));
+}
+
 void add_thread(pid_t process, pid_t thread, Threads& all) {
   const Beginning stat(ProcPath("/proc/{}/task/{}/stat", process, thread));
-  const std::string_view state = behind_name(stat.view());
   // The thread that looks runs, which says nothing of the process if it is this one.
-  all.run = all.run || (!state.empty() && state.front() == 'R' && thread != ::gettid());
+  all.run = all.run || (runs(behind_name(stat.view())) && thread != ::gettid());
   // Nanoseconds on a processor, nanoseconds that it waited for one, and others.
   const Beginning times(ProcPath("/proc/{}/task/{}/schedstat", process, thread));
   std::string_view text = times.view();
@@ -96,14 +118,6 @@ std::optional<Threads> threads_of(pid_t process) {
     }
   }
   return all;
-}
-
-/// Field `number` of what is behind the name, where the state is field 3: proc(5). 0: no such field.
-std::uint64_t field_of(std::string_view behind, int number) {
-  for (int field = 3; field < number && !behind.empty(); ++field) {
-    behind.remove_prefix(std::min(behind.find(' '), behind.size() - 1) + 1);
-  }
-  return take_number<std::uint64_t>(behind).value_or(0);
 }
 
 /// A process whose parent has not asked for its end. The first thread alone may have ended: then there are others.
@@ -133,10 +147,8 @@ bool has_ended(pid_t process) {
 }
 
 bool is_dying(pid_t process) {
-  constexpr int kFlags = 9;
-  constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
   const Beginning stat(ProcPath("/proc/{}/stat", process));
-  return (field_of(behind_name(stat.view()), kFlags) & kExiting) != 0;
+  return is_exiting(behind_name(stat.view()));
 }
 
 std::uint64_t start_of(pid_t process) {

@@ -34,8 +34,8 @@ class ProcessActivity {
   /// `process`: 0 if it is not known.
   explicit ProcessActivity(pid_t process) : process_(process) {}
 
-  /// True if one of its threads runs or waits for a processor, or if any has run since the last call; also if the
-  /// process cannot be seen, since then nothing speaks against it.
+  /// True if one of its threads runs, waits for a processor or has been killed, or if any has run since the last call;
+  /// also if the process cannot be seen, since then nothing speaks against it.
   bool works();
   /// At least half of the time between the last two calls of works(), its threads waited for a processor.
   [[nodiscard]] bool starved() const { return starved_; }

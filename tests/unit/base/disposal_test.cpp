@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -52,10 +53,20 @@ std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
+/// Those of the test before may be ending, an emulator's after they have been joined.
+std::ptrdiff_t settled_threads() {
+  std::ptrdiff_t least = threads();
+  for (int i = 0; i < 100; ++i) {
+    ::usleep(1000);
+    least = std::min(least, threads());
+  }
+  return least;
+}
+
 struct DisposalTest : testing::Test {
   DisposalTest() {
     std::thread([] {}).join();  // a sanitizer starts one of its own with the first
-    before = threads();
+    before = settled_threads();
   }
   void add_slow(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -37,10 +37,13 @@ bool forbid_pidfds() {
 }
 
 bool soon(const std::function<bool()>& condition) {
-  for (int i = 0; i < 10000 && !condition(); ++i) {
+  for (int i = 0; i < 10000; ++i) {
+    if (condition()) {  // once: what has been seen changes the next answer
+      return true;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
-  return condition();
+  return false;
 }
 
 pid_t start(const std::function<void()>& body) {
