@@ -61,6 +61,11 @@ void watch_interpreter_exit() {
   py::module_::import("atexit").attr("register")(begin);
 }
 
+bool holds_python_lock() {
+  // The check alone says so of every thread from the moment on when the interpreter has deleted the threads' states.
+  return PyGILState_Check() != 0 && PyGILState_GetThisThreadState() != nullptr;
+}
+
 void stay_if_interpreter_exits() {
   // Most often it is the first thread that ends the interpreter, which need not wait for itself.
   thread_local const bool is_first = ::gettid() == ::getpid();
@@ -70,7 +75,7 @@ void stay_if_interpreter_exits() {
   if (!is_left_out()) {
     return;
   }
-  if (PyGILState_Check() != 0) {
+  if (holds_python_lock()) {
     PyEval_SaveThread();
   }
   while (true) {

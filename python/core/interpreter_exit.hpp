@@ -9,6 +9,9 @@ namespace shmem_python {
 /// other threads that are on their way into Python. From then on none gets there from the module.
 void watch_interpreter_exit();
 
+/// Whether this thread holds Python's lock, also while the interpreter ends and when it has ended.
+bool holds_python_lock();
+
 /// At the beginning and the end of calls that may wait: does not return to another thread than the one that ends the
 /// interpreter. Such a thread stays here until the process ends.
 void stay_if_interpreter_exits();

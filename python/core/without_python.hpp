@@ -13,7 +13,7 @@ namespace shmem_python {
 /// pybind11::gil_scoped_release, it does not ask for the lock of an interpreter that exits.
 class WithoutPython {
  public:
-  WithoutPython() : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}
+  WithoutPython() : state_(holds_python_lock() ? PyEval_SaveThread() : nullptr) {}
   WithoutPython(const WithoutPython&) = delete;
   WithoutPython& operator=(const WithoutPython&) = delete;
   ~WithoutPython() {

@@ -73,13 +73,27 @@ stream, memory = rt.create_stream()[0], rt.malloc(1 << 20, 0)[0]
 exit_beside(lambda: rt.synchronize_stream(stream), lambda: rt.memset(memory, 1 << 20, 0, 1 << 20))
 """
 
+LATE_RETURN = """
+import ctypes
+name = f"exit-{os.getpid()}"
+owner, reader = shmem_kv.Exchange(name, lease_time=60), shmem_kv.Exchange(name)
+owner.publish("block", owner.allocate(1 << 20).part(0, 1 << 20))
+found = reader.find(["block"], lease=60)
+threading.Thread(target=lambda: owner.withdraw("block", 3), daemon=True).start()
+time.sleep(0.2)
+# When the interpreter has ended, the process sleeps for as many seconds as its status says, and the call returns.
+libc = ctypes.CDLL(None)
+libc.on_exit(ctypes.cast(libc.sleep, ctypes.c_void_p), None)
+sys.exit(4)
+"""
+
 
 class Exits(unittest.TestCase):
-    def exit_with(self, program):
+    def exit_with(self, program, status=7):
         for _ in range(3):
             command = [sys.executable, "-X", "faulthandler", "-c", START + program]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-            self.assertEqual((ended.returncode, ended.stderr), (7, ""))
+            self.assertEqual((ended.returncode, ended.stderr), (status, ""))
 
     def test_beside_calls_of_an_exchange(self):
         self.exit_with(EXCHANGE)
@@ -92,6 +106,9 @@ class Exits(unittest.TestCase):
 
     def test_beside_calls_of_streams(self):
         self.exit_with(STREAM)
+
+    def test_before_a_call_returns(self):
+        self.exit_with(LATE_RETURN, 4)
 
 
 if __name__ == "__main__":
