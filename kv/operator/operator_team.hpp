@@ -63,10 +63,12 @@ class OperatorTeam {
   [[nodiscard]] virtual CoreGroup::Check watch(int partner) const = 0;
   /// Why the job was ended, if it was.
   [[nodiscard]] virtual std::string why_ended() const = 0;
-  /// "the job was ended: PE 1 (pid 7) was killed by signal 9 (Killed)".
+  /// "the job was ended: PE 1 (pid 7) was killed by signal 9 (Killed)". A process may also have died because it heard
+  /// earlier than this one that the job was ended.
   [[nodiscard]] std::string explain(std::errc error) const {
-    const std::string ended = error == std::errc::operation_canceled ? why_ended() : "";
-    return reason_text(error) + (ended.empty() ? "" : ": " + ended);
+    const bool died = error == std::errc::owner_dead;
+    const std::string ended = died || error == std::errc::operation_canceled ? why_ended() : "";
+    return reason_text(error) + (ended.empty() ? "" : (died ? "; the job was ended: " : ": ") + ended);
   }
   /// Collective: returns when all PEs of the team have called it.
   virtual Result<void> sync() = 0;

@@ -29,8 +29,11 @@ void check(const Peer& peer, std::errc error) {
 Error copy_failure(const Job& job, int pe, std::errc error) {
   const std::string whose = fmt::format("the kernel cannot copy registered memory of {}: ", describe_pe(job, pe));
   switch (error) {
-    case std::errc::owner_dead:
-      return {error, whose + "its process has ended"};
+    case std::errc::owner_dead: {
+      // It may have ended because it heard earlier than this PE that the job was ended.
+      const auto reason = job.bootstrap->aborted();
+      return {error, whose + "its process has ended" + (reason ? "; the job was ended: " + *reason : "")};
+    }
     case std::errc::bad_address:
       return {error, whose + "it is not mapped any more; unregister memory before it is given back"};
     case std::errc::permission_denied:

@@ -4,6 +4,7 @@
 //   registered_bad refuse       each mistake, of one PE or of all
 //   registered_bad repeat       as many as there can be, several times
 //   registered_bad die MICROS   PE 1 kills itself so long after it has begun
+//   registered_bad leave        PE 1 kills itself, so PE 2 exits, and then PE 0 puts to PE 2
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
@@ -173,6 +174,31 @@ int die_in_the_middle(long microseconds) {
   return pe_failures() == 0 ? 0 : 1;
 }
 
+void leave_one_after_another() {
+  const Memory memory(Memory::Kind::kPrivate, 4096);
+  CHECK(memory.add() == 0);
+  auto* const pid = static_cast<int*>(shmem_malloc(sizeof(int)));
+  *pid = ::getpid();
+  shmem_barrier_all();
+  const pid_t last = shmem_int_g(pid, 2);
+  shmem_barrier_all();
+  switch (me()) {
+    case 0:
+      while (::kill(last, 0) == 0) {
+        ::usleep(1000);
+      }
+      shmem_int_p(memory.at<int>(), 1, 2);
+      std::printf("PE 0: %s\n", shmemx_error_text());
+      break;
+    case 1:
+      ::kill(::getpid(), SIGKILL);
+      break;
+    default:
+      CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) != 0);
+      ::_exit(1);
+  }
+}
+
 }  // namespace
 
 PE_PART(registered_bad) {
@@ -185,6 +211,8 @@ PE_PART(registered_bad) {
   if (what == "refuse") {
     refuse_one();
     refuse_all();
+  } else if (what == "leave") {
+    leave_one_after_another();
   } else {
     repeat();
   }

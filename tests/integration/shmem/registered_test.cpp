@@ -68,4 +68,13 @@ TEST(RegisteredMemory, OfAPeThatDiesIsAnErrorOfTheOthers) {
   }
 }
 
+TEST(RegisteredMemory, OfAPeThatLeftBecauseAnotherDiedNamesTheOther) {
+  auto command = oshrun(3, "off", {test_program("shmem_pes"), "registered_bad", "leave"});
+  command.insert(command.begin() + 1, {"--grace", "100"});
+  const auto done = run(command, {}, kLimit);
+  EXPECT_EQ(done.exit.code, 128 + SIGKILL) << done.output;
+  EXPECT_THAT(done.output, ContainsRegex("cannot copy registered memory of PE 2 [^\n]*: its process has ended; the job "
+                                         "was ended: PE 1 [^\n]*was killed by signal 9"));
+}
+
 }  // namespace

@@ -76,6 +76,16 @@ TEST(PrivateShuffle, ReportsOnAllPesWhichOneCouldNotCopy) {
   }
 }
 
+TEST(PrivateShuffle, TellsWhyAPeHasDiedIfTheJobWasEnded) {
+  PlayedPes played{3, OperatorSettings{}, layered(Format::kByLayer)};
+  played.private_caches.pes = {2};
+  played.private_caches.failure = [](int /*from*/, int /*to*/) { return std::errc::owner_dead; };
+  played.why_ended = "PE 7 was killed";
+  EXPECT_THAT(played.run(copies({{1, 0, 2, 1}}))[0],
+              an_error(std::errc::connection_aborted,
+                       "to PE 2: its process has died; the job was ended: PE 7 was killed (its own message says why)"));
+}
+
 TEST(PrivateShuffle, NothingMoreIsCopiedAfterAFailure) {
   PlayedPes played{3, OperatorSettings{}, layered(Format::kByLayer)};
   played.private_caches.pes = {1, 2};
