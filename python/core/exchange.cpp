@@ -27,6 +27,11 @@ Keys keys_of(const py::tuple& given) {
 }
 
 void raise_exchange_error(const Outcome& outcome) {
+  // Python's code gives up Python's lock now and then: the interpreter must not exit meanwhile, as for a return.
+  const shmem_python::PythonWork raising;
+  if (!raising.may_run()) {
+    shmem_python::stay_if_interpreter_exits();
+  }
   const py::object error =
       py::module_::import("shmem_kv._exchange_errors").attr("error_of")(-outcome.error, outcome.text);
   PyErr_SetObject(py::type::of(error).ptr(), error.ptr());

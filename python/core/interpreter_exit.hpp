@@ -16,8 +16,9 @@ bool holds_python_lock();
 /// interpreter. Such a thread stays here until the process ends.
 void stay_if_interpreter_exits();
 
-/// Work that takes Python's lock: a call's return and, in threads that Python may not know, callbacks of futures and
-/// the end of tensors. The thread that ends the interpreter waits for it.
+/// Work that takes Python's lock, or runs Python's code, which gives it up now and then: a call's return and its error;
+/// in threads that Python may not know, callbacks of futures and the end of tensors. The thread that ends the
+/// interpreter waits for it.
 class PythonWork {
  public:
   PythonWork();

@@ -73,6 +73,20 @@ stream, memory = rt.create_stream()[0], rt.malloc(1 << 20, 0)[0]
 exit_beside(lambda: rt.synchronize_stream(stream), lambda: rt.memset(memory, 1 << 20, 0, 1 << 20))
 """
 
+SLOW_ERROR = """
+from shmem_kv import _exchange_errors
+error_of = _exchange_errors.error_of
+
+def slow_error_of(*args):
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        pass
+    return error_of(*args)
+
+_exchange_errors.error_of = slow_error_of
+exit_beside(lambda: shmem_kv.Exchange("no/name"))
+"""
+
 LATE_RETURN = """
 import ctypes
 name = f"exit-{os.getpid()}"
@@ -106,6 +120,9 @@ class Exits(unittest.TestCase):
 
     def test_beside_calls_of_streams(self):
         self.exit_with(STREAM)
+
+    def test_beside_an_error(self):
+        self.exit_with(SLOW_ERROR)
 
     def test_before_a_call_returns(self):
         self.exit_with(LATE_RETURN, 4)
