@@ -86,11 +86,15 @@ bool is_exiting(std::string_view behind) {
   return (field_of(behind, kFlags) & kExiting) != 0;
 }
 
-/// Also one that has been killed: until the kernel has ended it, it may sleep, but it is neither stopped nor stuck.
-bool runs(std::string_view behind) {
+bool is_killed(std::string_view behind) {
   constexpr int kPending = 31;
   constexpr std::uint64_t kKill = std::uint64_t{1} << (SIGKILL - 1);
-  const bool is_ending = is_exiting(behind) || (field_of(behind, kPending) & kKill) != 0;
+  return (field_of(behind, kPending) & kKill) != 0;
+}
+
+/// Also one that has been killed: until the kernel has ended it, it may sleep, but it is neither stopped nor stuck.
+bool runs(std::string_view behind) {
+  const bool is_ending = is_exiting(behind) || is_killed(behind);
   return !behind.empty() && (behind.front() == 'R' || (is_ending && behind.front() != 'Z'));
 }
 
@@ -148,7 +152,8 @@ bool has_ended(pid_t process) {
 
 bool is_dying(pid_t process) {
   const Beginning stat(ProcPath("/proc/{}/stat", process));
-  return is_exiting(behind_name(stat.view()));
+  const std::string_view behind = behind_name(stat.view());
+  return is_exiting(behind) || is_killed(behind);
 }
 
 std::uint64_t start_of(pid_t process) {

@@ -12,8 +12,8 @@ namespace base {
 /// The process has ended, whether or not its parent knows. False if it cannot be told.
 bool has_ended(pid_t process);
 
-/// The kernel is ending the process: it closes what the process has open before the parent can learn of its end. False
-/// if it cannot be told.
+/// The kernel is ending the process, or will: it closes what the process has open before the parent can learn of its
+/// end. False if it cannot be told.
 bool is_dying(pid_t process);
 
 /// When the process started, in ticks since the machine did: tells it from a later one with the same number. 0 if it
