@@ -67,8 +67,8 @@ void Job::look_for_reports() {
     return;
   }
   unseen_since_ = unseen_since_.value_or(Clock::now());
-  if (Clock::now() < *unseen_since_ + 2 * kLook + std::chrono::seconds{1}) {
-    return;
+  if (Clock::now() < *unseen_since_ + 2 * kLook + kDying) {
+    return;  // a PE that has reported ends, most often, and then show_cause() tells
   }
   reports_seen_ = reports;
   for (int pe = 0; pe < tools_.options.pes(); ++pe) {
@@ -110,7 +110,7 @@ void Job::show_cause() {
   }
   std::vector<PeEnd> others;
   for (int pe = 0; pe < tools_.options.pes(); ++pe) {
-    if (pe != cause) {
+    if (pe != cause && !told_[static_cast<std::size_t>(pe)]) {
       others.push_back(parts_.ends.of(pe));
     }
   }
