@@ -159,10 +159,13 @@ void Holder::turn() {
   }
   constexpr std::size_t kFirst = 2;
   for (std::size_t i = sessions_.size(); i-- > 0;) {
-    sessions_[i]->end_late_writing();
-    if (waiting[kFirst + i].revents != 0 && !sessions_[i]->serve_in_turn(picture_.stats, sessions_.size())) {
+    const pollfd& asked = waiting[kFirst + i];
+    if (asked.revents != 0 && !sessions_[i]->serve_in_turn(picture_.stats, sessions_.size())) {
       end(std::move(sessions_[i]));
       sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (asked.fd >= 0) {
+      // What came before the look has been served: what this process was late to read is no pause of the engine.
+      sessions_[i]->end_late_writing(begin);
     }
   }
   if (waiting[1].revents != 0) {

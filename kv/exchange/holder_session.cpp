@@ -47,8 +47,8 @@ void HolderSession::abandon() {
   }
 }
 
-void HolderSession::end_late_writing() {
-  if (writing_ != nullptr && std::chrono::steady_clock::now() >= writing_->deadline) {
+void HolderSession::end_late_writing(std::chrono::steady_clock::time_point now) {
+  if (writing_ != nullptr && now >= writing_->deadline) {
     abandon();
   }
 }

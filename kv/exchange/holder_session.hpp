@@ -31,7 +31,7 @@ class HolderSession {
   /// What takes long to end: the connection, and what came with it.
   [[nodiscard]] HolderSocket release() { return std::move(socket_); }
   /// Ends the lease of a range if the engine has written nothing for a while.
-  void end_late_writing();
+  void end_late_writing(std::chrono::steady_clock::time_point now);
 
   /// Takes a message, and answers it. False: the connection is over. `stats`: what to answer kAskStats with.
   bool serve(const shmemx_exchange_holder_stats_t& stats);

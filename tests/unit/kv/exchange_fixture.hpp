@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -63,6 +66,43 @@ class FewDescriptors {
 
  private:
   rlimit before_{};
+};
+
+/// A process that has what `make` returns, a member or a holder, until it is killed.
+class OtherProcess {
+ public:
+  template <typename Make>
+  explicit OtherProcess(Make make) {
+    std::array<int, 2> ready{};
+    EXPECT_EQ(::pipe(ready.data()), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::alarm(60);
+      const auto held = make();
+      ::close(ready[1]);
+      ::pause();
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    char none = 0;
+    EXPECT_EQ(::read(ready[0], &none, 1), 0);
+    ::close(ready[0]);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+  ~OtherProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, WUNTRACED), pid_);
+  }
+  void go_on() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  pid_t pid_ = -1;
 };
 
 class Member {

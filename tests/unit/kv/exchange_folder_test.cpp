@@ -87,22 +87,9 @@ TEST(ExchangeFolder, GivesTheSeatOfAMemberThatWasKilledToTheNextOne) {
   const TempDir dir;
   const std::string folder = dir.file("exchanges");
   for (int round = 0; round < 2; ++round) {
-    std::array<int, 2> ready{};
-    ASSERT_EQ(::pipe(ready.data()), 0);
-    const pid_t killed = ::fork();
-    if (killed == 0) {
-      ::alarm(60);
-      const Member member("pods", {.directory = folder.c_str()});
-      ::close(ready[1]);
-      ::pause();
-      ::_exit(0);
+    {
+      const OtherProcess killed([&] { return Member("pods", {.directory = folder.c_str()}); });
     }
-    ::close(ready[1]);
-    char none = 0;
-    EXPECT_EQ(::read(ready[0], &none, 1), 0);
-    ::close(ready[0]);
-    ::kill(killed, SIGKILL);
-    ::waitpid(killed, nullptr, 0);
     EXPECT_EQ(files_in(folder), 2U) << "its socket and its lock";
     Member next("pods", {.directory = folder.c_str()});
     EXPECT_EQ(next.stats().seat, 0U);

@@ -219,40 +219,24 @@ TEST(ExchangeHolderFaults, AHolderThatDoesNotAnswerCostsOneCallAMoment) {
 /// It stops after it has taken an engine, with a put under way.
 TEST(ExchangeHolderFaults, PutsWorkAgainWhenAStoppedHolderGoesOn) {
   const std::string name = exchange_name(333);
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t holder = ::fork();
-  if (holder == 0) {
-    ::alarm(60);
-    const Holder held(name);
-    ::close(ready[1]);
-    ::pause();
-    ::_exit(0);
-  }
-  ::close(ready[1]);
-  char none = 0;
-  EXPECT_EQ(::read(ready[0], &none, 1), 0);
-  ::close(ready[0]);
+  const OtherProcess holder([&] { return Holder(name); });
   Engine engine(name);
   ASSERT_EQ(engine.put("before", "bytes"), 0) << engine.error();
-  ::kill(holder, SIGSTOP);
-  int status = 0;
-  ASSERT_EQ(::waitpid(holder, &status, WUNTRACED), holder);
+  holder.stop();
   ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), "", kShort), 0);  // which connects again
   EXPECT_EQ(engine.put("while", "bytes"), -ETIMEDOUT);
   EXPECT_EQ(engine.get_block("before"), "bytes") << "reads go on";
-  ::kill(holder, SIGCONT);
+  holder.go_on();
   ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), "", kLongMs), 0);
   EXPECT_EQ(engine.put("after", "bytes"), 0) << engine.error();
   // The same with a connection that stays.
   ASSERT_EQ(shmemx_exchange_use_holder(engine.get(), "", 300), 0);
   while (engine.put("again", "bytes") == -ETIMEDOUT) {
   }
-  ::kill(holder, SIGSTOP);
-  ASSERT_EQ(::waitpid(holder, &status, WUNTRACED), holder);
+  holder.stop();
   EXPECT_EQ(engine.put("late", block_of('l', 3 * 1024 * 1024 / 4)), -ETIMEDOUT);
   EXPECT_EQ(engine.put("later", "bytes"), -ETIMEDOUT);
-  ::kill(holder, SIGCONT);
+  holder.go_on();
   int code = -ETIMEDOUT;
   for (int i = 0; i < 10'000 && code == -ETIMEDOUT; ++i) {
     ::usleep(1000);
@@ -260,8 +244,25 @@ TEST(ExchangeHolderFaults, PutsWorkAgainWhenAStoppedHolderGoesOn) {
   }
   EXPECT_EQ(code, 0) << engine.error();
   EXPECT_EQ(engine.get_block("late"), block_of('l', 3 * 1024 * 1024 / 4)) << "it was stored, late";
-  ::kill(holder, SIGKILL);
-  ::waitpid(holder, nullptr, 0);
+}
+
+/// The next part has come meanwhile.
+TEST(ExchangeHolderFaults, TimeInWhichTheHolderStandsStillIsNoPauseOfAnEngine) {
+  const std::string name = exchange_name(321);
+  const OtherProcess holder([&] { return Holder(name); });
+  RawEngine engine(name);
+  EXPECT_TRUE(succeed_in_time([&] {
+    holder.go_on();
+    const bool begun = engine.put({part_of("k", 64, 0, 32)}) == std::vector<int>{0};
+    holder.stop();
+    return begun;
+  }));
+  engine.send_items({part_of("k", 64, 32, 32)});
+  ::usleep(1'500'000);
+  holder.go_on();
+  const auto* const told = engine.answer<HolderStatuses>(bytes_of_statuses(1));
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->statuses[0], 0);
 }
 
 TEST(ExchangeHolderFaults, AnotherVersionIsNamed) {
