@@ -27,7 +27,8 @@ using std::chrono::milliseconds;
 
 /// The interval at which a sleeping leader checks whether the job was aborted.
 constexpr milliseconds kSlice{100};
-/// A PE sends its number right after it has connected; a client that does not is not one of our PEs.
+/// A PE sends its number right after it has connected. A client that does not is not one of our PEs, most likely: it is
+/// dropped if others need its place.
 constexpr milliseconds kHelloLimit{5000};
 /// How often a PE that has lost the leader looks for the reason, and for how long it sleeps after each look. Not a
 /// deadline: on a busy machine the reason comes later, too.
@@ -148,8 +149,9 @@ class FdServer::Round {
     ::poll(events.data(), events.size(), static_cast<int>(limit.count()));
     auto ok = events.back().revents != 0 ? accept() : Result<void>();
     const auto now = Clock::now();
+    const bool is_full = clients_.size() >= kMostClients;
     std::erase_if(clients_, [&](Client& client) {
-      const bool is_over = answer(client.socket.get()) || now >= client.until;
+      const bool is_over = answer(client.socket.get()) || (is_full && now >= client.until);
       if (is_over) {
         socket_.strangers().close_socket(std::move(client.socket));
       }
