@@ -20,6 +20,7 @@ constexpr unsigned kPortMessages = 1;
 constexpr std::chrono::seconds kLongestPortSleep{1};
 /// How long a port that ends waits for its endpoints to close, and how long one stays that no route needs any more.
 constexpr std::chrono::milliseconds kPortCloseLimit{500};
+constexpr std::chrono::seconds kAnswerLimit{5};
 constexpr std::chrono::milliseconds kPauseWithoutMemory{10};
 
 /// The port whose thread this is.
@@ -355,8 +356,7 @@ void UcxMessagePort::finish_closing() {
 /// not been sent when the worker is destroyed.
 void UcxMessagePort::finish_answers() {
   ucp_request_param_t parameters{};
-  worker_->finish(worker_->calls().worker_flush_nbx(worker_->worker(), &parameters),
-                  PortClock::now() + kPortCloseLimit);
+  worker_->finish(worker_->calls().worker_flush_nbx(worker_->worker(), &parameters), PortClock::now() + kAnswerLimit);
 }
 
 Result<std::unique_ptr<MessagePort>> make_message_port(PortHandlers handlers, bool rdma_only,
