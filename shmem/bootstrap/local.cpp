@@ -261,8 +261,8 @@ std::optional<std::string> LocalBootstrap::aborted() const {
 
 std::string LocalBootstrap::end_of(int rank) const {
   const std::atomic<std::uint32_t>& exited = memory_->slot(rank).exited;
-  // The launcher hears of the end at about the same time as the caller.
-  constexpr std::chrono::milliseconds kLauncherDelay{200};
+  // The launcher hears of the end at about the same time as the caller, if it has a processor.
+  constexpr std::chrono::milliseconds kLauncherDelay{2000};
   const auto deadline = Clock::now() + kLauncherDelay;
   std::uint32_t ended = exited.load(std::memory_order_acquire);  // pairs with the launcher's store
   while (ended == 0 && Clock::now() < deadline) {

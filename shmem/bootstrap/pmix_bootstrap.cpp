@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kLater{2};
 /// For libpmix to tell which PEs have arrived.
 constexpr std::chrono::seconds kMissingLimit{5};
 /// For all PEs to join again: until then, PEs that have left the previous job are not taken for exited.
-constexpr std::chrono::seconds kRejoin{2};
+constexpr std::chrono::seconds kRejoin{10};
 /// For telling the server that this PE ends or leaves the job.
 constexpr std::chrono::seconds kLeaveLimit{5};
 

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 /// The server ends a step that takes too long, with an Error that names the missing PEs. PEs allow it this much more.
 constexpr milliseconds kServerDelay{10'000};
 /// How long the end of a job waits until the other PEs are told.
-constexpr milliseconds kTellLimit{2000};
+constexpr milliseconds kTellLimit{10'000};
 /// Between two attempts to connect to PE 0.
 constexpr milliseconds kRetryTime{50};
 /// The most bytes of all PEs in a step.

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 /// A PE identifies itself right after connecting. A connection that does not is dropped after this time.
 constexpr milliseconds kHelloLimit{5000};
 /// How long the server of a failed job stays, for PEs that still connect and for PEs that do not leave.
-constexpr milliseconds kFailedLimit{1000};
+constexpr milliseconds kFailedLimit{3000};
 /// How long no connection is accepted after this process has run out of file descriptors.
 constexpr milliseconds kAcceptPause{50};
 /// After a turn for which there was no memory.

@@ -138,7 +138,7 @@ std::string JobNetwork::reason_of_loss(bool by_leader) const {
   if (!network_ || (!network_->lost() && !by_leader)) {
     return "";
   }
-  constexpr std::chrono::milliseconds kLongest{200};
+  constexpr std::chrono::milliseconds kLongest{2000};
   const auto end = Clock::now() + kLongest;
   auto reason = job_.bootstrap->aborted();
   while (!reason && Clock::now() < end) {
