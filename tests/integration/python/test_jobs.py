@@ -41,7 +41,7 @@ class Failures(unittest.TestCase):
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
         program = PROGRAM.format(code.replace("\n", "\n    "))
         job = subprocess.run(
-            [oshrun, "-n", str(pes), "--gba", "off", "--timeout", "300", sys.executable, "-c", program],
+            [oshrun, "-n", str(pes), "--gba", "off", "--timeout", "300", "--grace", "60", sys.executable, "-c", program],
             env=os.environ | environment,
             capture_output=True,
             text=True,
@@ -102,7 +102,8 @@ finally:
         self.assertEqual(self.output.count("\n"), 2, self.output)
 
     def test_an_exception_that_is_not_caught_is_printed_once(self):
-        program = "import shmem_kv; shmem_kv.init(); assert shmem_kv.my_pe() != 5, 'mine'; shmem_kv.barrier_all()"
+        # Of PE 0: the others end with the same status, and oshrun may learn of all of them at once.
+        program = "import shmem_kv; shmem_kv.init(); assert shmem_kv.my_pe() != 0, 'mine'; shmem_kv.barrier_all()"
         job = subprocess.run(
             [os.path.join(os.environ["GBA_BIN"], "oshrun"), "-n", "16", "--gba", "off", sys.executable, "-c", program],
             capture_output=True,
@@ -112,7 +113,7 @@ finally:
         self.assertEqual(job.returncode, 1, job.stderr)
         self.assertEqual(job.stderr.count("Traceback"), 1, job.stderr)
         self.assertIn("AssertionError: mine\n", job.stderr)
-        self.assertRegex(job.stderr, r"oshrun: PE 5 \(pid [0-9]+\) on \S+ exited with status 1\n$")
+        self.assertRegex(job.stderr, r"oshrun: PE 0 \(pid [0-9]+\) on \S+ exited with status 1\n$")
 
     def test_an_exception_of_one_pe_ends_the_job(self):
         lines = self.lines(

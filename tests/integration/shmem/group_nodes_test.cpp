@@ -360,15 +360,25 @@ TEST_F(GroupOnNodes, MessagesWithinANodeDoNotUseTheNetwork) {
         return "wrong data or source in message " + std::to_string(i);
       }
     }
-    return sent_bytes(group) == before ? "" : std::to_string(sent_bytes(group) - before) + " bytes were sent";
+    const std::uint64_t sent = sent_bytes(group);
+    shmemx_group_call_t barrier = call_of(SHMEMX_GROUP_BARRIER);  // a rank that leaves waits for a second only
+    if (shmemx_group_run(group, &barrier) != 0) {
+      return shmemx_error_text();
+    }
+    return sent == before ? "" : std::to_string(sent - before) + " bytes were sent";
   });
 }
 
 TEST_F(GroupOnNodes, AMessageOfADeadRankOfThisNodeFailsWithItsName) {
-  expect("rank 2:  (status 9)\n", 4, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+  const SharedCount made;
+  expect("rank 2:  (status 9)\n", 4, [&](shmemx_group_t* group, int rank, int size) -> std::string {
     Bytes data(64);
     Mail mail;
+    made.add();
     if (rank == 2) {
+      while (made.get() < size) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       ::raise(SIGKILL);
     }
     // Rank 3 waits for one that waits for the dead rank: it hears of that one's failure, or of the death.

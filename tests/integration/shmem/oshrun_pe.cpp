@@ -62,19 +62,30 @@ int run_die(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   return 0;
 }
 
+/// The process that PE `pe` is. All PEs call it together.
+pid_t pid_of(shmem::Bootstrap& bootstrap, int pe) {
+  const pid_t own = ::getpid();
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(&own, 1)));
+  if (!all) {
+    give_up(all.error());
+  }
+  pid_t pid = 0;
+  std::memcpy(&pid, all->data() + static_cast<std::size_t>(pe) * sizeof(pid), sizeof(pid));
+  return pid;
+}
+
 /// "die_late PE SIGNAL": a neighbour of PE reports its loss and ends the job, and only then PE dies.
 int run_die_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  barrier(bootstrap);
   const int victim = number(arguments, 1);
-  if (bootstrap.rank() == victim) {
-    while (!bootstrap.aborted()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds{200});
-    ::raise(number(arguments, 2));
-  }
+  const pid_t pid = pid_of(bootstrap, victim);
   if (bootstrap.rank() == (victim + 1) % bootstrap.size()) {
-    return bootstrap.abort(1, "cannot put 8 bytes to a PE, which is lost");
+    const int status = bootstrap.abort(1, "cannot put 8 bytes to a PE, which is lost");
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    ::kill(pid, number(arguments, 2));
+    return status;
+  }
+  if (bootstrap.rank() == victim) {
+    ::pause();
   }
   barrier(bootstrap);
   return 0;
@@ -105,14 +116,8 @@ int run_die_slowly(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   if (bootstrap.rank() == victim) {
     have_much_memory();
   }
-  const pid_t own = ::getpid();
-  const auto all = bootstrap.allgather(std::as_bytes(std::span(&own, 1)));
-  if (!all) {
-    give_up(all.error());
-  }
+  const pid_t pid = pid_of(bootstrap, victim);
   if (bootstrap.rank() == (victim + 1) % bootstrap.size()) {
-    pid_t pid = 0;
-    std::memcpy(&pid, all->data() + static_cast<std::size_t>(victim) * sizeof(pid), sizeof(pid));
     ::kill(pid, number(arguments, 2));
     while (!is_dying(pid)) {
     }

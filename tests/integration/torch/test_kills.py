@@ -83,7 +83,13 @@ class Held:
         self.before = self.now()
 
     def more(self):
-        """What has been added since, as text."""
+        """What has been added since, as text. A thread that has been joined may be listed for a moment."""
+        end = time.monotonic() + 60
+        while (added := self.added()) and time.monotonic() < end:
+            time.sleep(0.01)
+        return added
+
+    def added(self):
         added = self.now()
         # Once in a process that uses UCX: what a forked child gets in place of descriptors that are not for it.
         kept = ["descriptor anon_inode:[eventfd]"] if NODES > 1 else []

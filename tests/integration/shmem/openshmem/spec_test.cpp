@@ -45,7 +45,11 @@ TEST_P(Spec, ToleratesWithAWarningWhatOthersTolerate) {
 }
 
 TEST_P(Spec, GlobalExitEndsTheCallerAsAProgramEnds) {
-  const auto job = run_case("global-exit");
+  const auto [language, pes] = GetParam();
+  auto command =
+      oshrun(pes, "off", {test_program(std::string("openshmem_") + language + "_pes"), "spec", "global-exit"});
+  command.insert(command.begin() + 1, {"--grace", "60"});  // the PE has time to end
+  const auto job = run(command, {}, kLimit);
   const int last = std::get<1>(GetParam()) - 1;
   EXPECT_EQ(job.exit.code, 7) << job.output;
   EXPECT_THAT(job.output, HasSubstr("not flushed by PE " + std::to_string(last)));

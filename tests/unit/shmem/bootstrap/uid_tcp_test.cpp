@@ -205,13 +205,18 @@ TEST_P(Trouble, NamesALostPe) {
 }
 
 TEST_P(Trouble, NamesAPeThatSendsInvalidMessages) {
+  std::atomic<int> joined{0};
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
       const base::UniqueFd mad = enter_by_hand(1, 3);
+      while (joined.load() < 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      }
       say(mad, std::vector<std::byte>(100, std::byte{7}));
       return read_all(mad);
     }
     auto bootstrap = join(pe, 3);
+    ++joined;
     return bootstrap ? text_of((*bootstrap)->barrier()) : bootstrap.error().text;
   });
   for (const std::size_t pe : {0U, 2U}) {
