@@ -21,8 +21,8 @@ class ZeroArray {
   static_assert(std::is_trivially_destructible_v<T>);
 
   explicit ZeroArray(std::size_t size)
-      : memory_(::mmap(nullptr, size * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-                size * sizeof(T)),
+      : memory_(::mmap(nullptr, size * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                size * kBytes),
         size_(size) {
     if (!memory_) {
       throw std::bad_alloc();
@@ -33,6 +33,7 @@ class ZeroArray {
   [[nodiscard]] T* end() const { return begin() + size_; }
 
  private:
+  static constexpr std::size_t kBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   Mapping memory_;
   std::size_t size_;
 };

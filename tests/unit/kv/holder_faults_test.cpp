@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holders and engines that end, stop, are of another version, or do not keep to the protocol.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -62,7 +63,7 @@ class RawEngine {
     return socket_.send(message, bytes, files);
   }
   /// A kPut of parts, as they are; the statuses.
-  std::vector<int> put(std::vector<HolderItem> items) {
+  std::vector<int> put(const std::vector<HolderItem>& items) {
     send_items(items);
     const auto* const told = answer<HolderStatuses>(bytes_of_statuses(items.size()));
     return told == nullptr ? std::vector<int>()
