@@ -111,6 +111,7 @@ class NativePlugin(ExchangeTest):
         number = client.submit_batch_set([key_of(2)], [])  # not as many objects as keys
         self.assertGreaterEqual(number, 2)
         self.assertTrue(self.store(small, [key_of(3)], [memory(SIZES[0])]))
+        self.wait_for(lambda: small.problems)  # a later operation may end before
         self.assertEqual([one[0] for one in small.problems], [number])  # which the replica has not asked for
         self.assertIn("1 keys, but 0 blocks", small.problems[0][2])
         small.problems.clear()
