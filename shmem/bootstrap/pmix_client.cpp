@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
@@ -161,6 +162,7 @@ pmix_status_t PmixClient::put(const std::string& key, std::span<const std::byte>
 
 pmix_status_t PmixClient::fence(bool collect, int seconds, int each) const {
   std::vector<pmix_proc_t> job;
+  job.reserve(static_cast<std::size_t>(std::max(each, 1)));
   for (int rank = 0; rank < each; ++rank) {
     job.push_back(process(static_cast<pmix_rank_t>(rank)));
   }

@@ -39,8 +39,8 @@ class MemberBarrier {
 struct Members {
   const Job& job;
   TeamMap map;  // by numbers of the world
-  int me;
-  MemberBarrier* barrier;
+  int me = 0;
+  MemberBarrier* barrier = nullptr;
   // For SHMEM_DEBUG: the team, or the words by which the PEs of an active set synchronise.
   int slot = -1;
   const long* psync = nullptr;

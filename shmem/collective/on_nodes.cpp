@@ -292,7 +292,7 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
     }
   }
   return {};
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the Result owns it
 
 }  // namespace
 
@@ -362,7 +362,7 @@ Result<void> exchange_sums(const Members& members, const Reduction& reduction, s
     move_bytes(members.at(from[mine].data() + i * size, here[i]), sums + i * size, size);
   }
   return {};
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the Result owns it
 
 }  // namespace
 

@@ -85,7 +85,7 @@ Result<void> combine_eager(const Members& members, const Reduction& reduction, v
 
 /// The same as combine_eager() in several calls (team/neighbour_levels.hpp): the leader of each group combines what its
 /// group gives, and gives that in the next call.
-class BySteps {
+class BySteps {  // NOLINT(clang-analyzer-optin.performance.Padding): the sums, of a cache line each, come last
  public:
   BySteps(const Members& members, const Reduction& reduction, std::size_t count, int last)
       : eager_(*members.eager), levels_(*eager_.levels()), reduction_(reduction), count_(count), end_(last + 1) {}
@@ -106,7 +106,7 @@ class BySteps {
 
  private:
   /// What has been combined so far, in the order of the members.
-  struct Sum {
+  struct Sum {  // NOLINT(cppcoreguidelines-pro-type-member-init): bytes count if `any`
     alignas(64) std::array<std::byte, kEagerLimit> bytes;
     bool any = false;
   };

@@ -86,6 +86,7 @@ Result<void> StagedOnNodes::exchange_openings(Opening* all) {
   const auto& nodes = team_.by_node();
   const auto mine = static_cast<std::size_t>(team_.my_node());
   std::vector<std::span<Opening>> of_nodes;
+  of_nodes.reserve(nodes.size());
   for (const auto& node : nodes) {
     of_nodes.emplace_back(all + places_[static_cast<std::size_t>(node.front())], node.size());
   }

@@ -137,7 +137,7 @@ void JobRunner::reap(bool in_any_case) {
     }
   }
   // Among processes that ended together, a killed one is probably the cause and the others the consequence.
-  std::ranges::stable_partition(ended, is_killed);
+  std::stable_partition(ended.begin(), ended.end(), is_killed);
   read_exec_failures();  // a process without its program says so before it ends
   for (const auto& [index, how] : ended) {
     process_ended(index, how);

@@ -9,8 +9,10 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "base/fd.hpp"
@@ -29,8 +31,9 @@ class Relay {
   Relay(std::uint16_t server, std::optional<Change> change) : server_(server), change_(change) {
     sockaddr_in any = address_of(0);
     socklen_t size = sizeof any;
-    ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&any), size);
-    ::listen(listener_.get(), 16);
+    if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&any), size) != 0 || ::listen(listener_.get(), 16) != 0) {
+      throw std::system_error(errno, std::generic_category(), "relay");
+    }
     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&any), &size);
     port_ = ntohs(any.sin_port);
     thread_ = std::thread([this] { run(); });
@@ -47,9 +50,9 @@ class Relay {
  private:
   /// One direction of a connection.
   struct Direction {
-    int from;
-    int to;
-    bool is_to_client;
+    int from = -1;
+    int to = -1;
+    bool is_to_client = false;
     std::size_t passed = 0;
   };
 

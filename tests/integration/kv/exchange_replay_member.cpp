@@ -181,6 +181,7 @@ class Engine {
         keys.push_back(key_of(block));
       }
     }
+    names.reserve(keys.size());
     for (const auto& key : keys) {
       names.push_back({key.data(), key.size()});
     }

@@ -151,6 +151,7 @@ class HolderEvents : public testing::Test {
   }
   void discard(const std::vector<std::string>& keys) {
     std::vector<shmemx_exchange_key_t> names;
+    names.reserve(keys.size());
     for (const std::string& key : keys) {
       names.push_back({key.data(), key.size()});
     }
@@ -214,9 +215,9 @@ TEST_F(HolderEvents, OneThatDoesNotReadDelaysNobodyAndGetsAListLater) {
   ASSERT_TRUE(slow.read_up_to(0) && quick.read_up_to(0));
   put({"stays"});
   std::uint64_t events = 1;
-  std::vector<std::string> keys;
-  for (int i = 0; i < 64; ++i) {
-    keys.push_back(std::string(80, 'k') + std::to_string(i));  // long, so that what the kernels keep is soon full
+  std::vector<std::string> keys(64);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = std::string(80, 'k') + std::to_string(i);  // long, so that what the kernels keep is soon full
   }
   // As many as the holder keeps, twice; the quick one reads them meanwhile.
   while (events < 2 * kKept) {
@@ -239,9 +240,9 @@ TEST_F(HolderEvents, OneThatDoesNotReadDelaysNobodyAndGetsAListLater) {
 TEST_F(HolderEvents, AListOfManyBlocksComesWhole) {
   std::set<std::string> all;
   for (int i = 0; i < 32; ++i) {
-    std::vector<std::string> keys;
-    for (int j = 0; j < 32; ++j) {
-      keys.push_back(std::to_string(i) + "-" + std::to_string(j));
+    std::vector<std::string> keys(32);
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      keys[j] = std::to_string(i) + "-" + std::to_string(j);
     }
     put(keys);
     all.insert(keys.begin(), keys.end());

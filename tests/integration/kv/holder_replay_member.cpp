@@ -126,6 +126,8 @@ class Engine {
   Found find(const std::vector<std::uint64_t>& wanted, std::uint32_t lease_ms, std::vector<std::uint64_t>& missing) {
     std::vector<std::string> keys;
     std::vector<shmemx_exchange_key_t> names;
+    keys.reserve(wanted.size());
+    names.reserve(wanted.size());
     for (const std::uint64_t block : wanted) {
       keys.push_back(key_of(block));
     }

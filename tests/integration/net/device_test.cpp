@@ -257,7 +257,7 @@ TEST_F(DeviceOfHosts, DoesTheBarriersOfTheirShuffles) {
     EXPECT_TRUE(job.all_say("all blocks are right")) << job.output();
     releases_of.push_back(releases(device));
   }
-  EXPECT_GE(releases_of[1], releases_of[0] + 2 * kMore);
+  EXPECT_GE(releases_of[1], releases_of[0] + std::uint64_t{2} * kMore);
 }
 
 /// The votes at the end of shuffles go by messages from then on, and no block is lost.

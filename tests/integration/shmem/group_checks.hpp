@@ -2,6 +2,8 @@
 // What the ranks of a group check, on one node or on several.
 #pragma once
 
+#include <algorithm>
+
 #include "tests/integration/shmem/group_ranks.hpp"
 
 namespace group_ranks {
@@ -16,19 +18,15 @@ inline std::string check_kind(shmemx_group_t* group, int kind, int rank, int siz
   call.root = root;
   const bool many_from = kind == SHMEMX_GROUP_SCATTER || kind == SHMEMX_GROUP_REDUCE_SCATTER;
   const bool many_to = kind == SHMEMX_GROUP_ALLGATHER || kind == SHMEMX_GROUP_GATHER;
-  std::vector<Bytes> from;
+  std::vector<Bytes> from(static_cast<std::size_t>(many_from ? size : 1));
   std::vector<Bytes> to(static_cast<std::size_t>(many_to ? size : 1), Bytes(bytes, 0xee));
-  std::vector<const void*> from_places;
-  std::vector<void*> to_places;
-  for (int i = 0; i < (many_from ? size : 1); ++i) {
-    from.push_back(filled(rank, i, bytes));
+  std::vector<const void*> from_places(from.size());
+  std::vector<void*> to_places(to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    from[i] = filled(rank, static_cast<int>(i), bytes);
+    from_places[i] = from[i].data();
   }
-  for (const Bytes& one : from) {
-    from_places.push_back(one.data());
-  }
-  for (Bytes& one : to) {
-    to_places.push_back(one.data());
-  }
+  std::ranges::transform(to, to_places.begin(), [](Bytes& one) { return one.data(); });
   call.from = from_places.data();
   call.to = to_places.data();
   if (shmemx_group_run(group, &call) != 0) {
@@ -125,7 +123,7 @@ inline std::string expect_failure(shmemx_group_t* group, const shmemx_group_call
   const std::string text = shmemx_error_text();
   for (const std::string& part : parts) {
     if (got != -error || text.find(part) == std::string::npos) {
-      return "got " + std::to_string(got) + ": " + text + "; expected " + part;
+      return std::string("got ").append(std::to_string(got)).append(": ").append(text).append("; expected ") + part;
     }
   }
   return "";
@@ -193,6 +191,7 @@ struct Mail {
 inline std::string check_messages(shmemx_group_t* group, int rank, bool any) {
   const std::vector<std::size_t> sizes{0, 5, 200'000, 3'000'000};
   std::vector<Bytes> data;
+  data.reserve(sizes.size());
   for (const std::size_t bytes : sizes) {
     data.push_back(filled(rank, static_cast<int>(bytes % 11), bytes));
   }

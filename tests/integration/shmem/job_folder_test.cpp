@@ -56,6 +56,7 @@ class JobFolder : public Test {
   Outcome run_pods(const std::string& action) {
     constexpr int kPes = 3;
     std::vector<std::unique_ptr<Process>> pes;
+    pes.reserve(kPes);
     for (int pe = 0; pe < kPes; ++pe) {
       pes.push_back(std::make_unique<Process>(
           in_pod({test_program("shmem_pes"), "uid", dir_.file("id"), std::to_string(pe), std::to_string(kPes), action}),
@@ -97,6 +98,7 @@ std::vector<int> run_pods_of_group(int namespaces, const std::string& folder, bo
   SharedStore store;
   const TempDir elsewhere;
   std::vector<std::unique_ptr<Pod>> pods;
+  pods.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     pods.push_back(std::make_unique<Pod>(namespaces, [&, rank] {
       if (!live_as_in_container(folder, elsewhere.path())) {
@@ -130,6 +132,7 @@ std::vector<int> run_pods_of_group(int namespaces, const std::string& folder, bo
     }));
   }
   std::vector<int> codes;
+  codes.reserve(pods.size());
   for (const auto& pod : pods) {
     codes.push_back(pod->exit_code());
   }

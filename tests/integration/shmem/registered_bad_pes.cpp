@@ -50,7 +50,8 @@ void refuse_one() {
   fails(-EINVAL, "which are symmetric already", add(shmemx_heap_base(), kBytes, -1, 0));
   fails(-EBADF, "cannot use file descriptor 987", add(address, kBytes, 987, 0));
   fails(-EINVAL, "-2 is no file descriptor", add(address, kBytes, -2, 0));
-  fails(-EFAULT, "there is no memory at", add(reinterpret_cast<void*>(std::uintptr_t{65536}), kBytes, -1, 0));
+  void* const nowhere = reinterpret_cast<void*>(std::uintptr_t{65536});  // NOLINT(performance-no-int-to-ptr)
+  fails(-EFAULT, "there is no memory at", add(nowhere, kBytes, -1, 0));
 }
 
 /// Memory that no PE can register.
@@ -111,8 +112,10 @@ std::size_t mappings() {
 
 /// Nothing is left after it is unregistered, and there is room for many.
 void repeat() {
+  constexpr std::size_t kMany = 240;
   std::vector<std::unique_ptr<Memory>> memories;
-  for (int i = 0; i < 240; ++i) {
+  memories.reserve(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) {
     memories.push_back(std::make_unique<Memory>(i % 2 == 0 ? Memory::Kind::kGiven : Memory::Kind::kPrivate, 4096));
   }
   const Memory one_more(Memory::Kind::kGiven, 4096);

@@ -4,7 +4,10 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "tests/integration/shmem/pe_checks.hpp"
 
@@ -79,7 +82,7 @@ class Memory {
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(std::byte* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-owning-memory)
   };
   std::unique_ptr<std::byte, Free> private_;
   void* mapped_ = nullptr;

@@ -104,7 +104,7 @@ void copy_blocks(const Memory& memory) {
   }
   CHECK(wrong == 0);
   shmem_uint64_ibget(got.data(), words, 3, 6, 2, 100, next());
-  CHECK(got[3 * 99] == pattern(me(), 198) && got[3 * 99 + 1] == 0);
+  CHECK(got[297] == pattern(me(), 198) && got[298] == 0);
   shmem_barrier_all();
 }
 
@@ -206,7 +206,7 @@ void shuffle(const Memory& memory) {
   cache.kv_heads = 4;
   cache.page_size = 16;
   cache.head_dim = 32;
-  constexpr std::size_t kWords = 2 * 2 * 4 * 16 * 32 * 2 / sizeof(std::uint64_t);  // of a block
+  constexpr std::size_t kWords = std::size_t{2} * 2 * 4 * 16 * 32 * 2 / sizeof(std::uint64_t);  // of a block
   auto* words = memory.at<std::uint64_t>();
   for (int block = 0; block < 8; ++block) {
     fill(words + static_cast<std::size_t>(block) * kWords, kWords, 10 * me() + block);

@@ -489,9 +489,9 @@ TEST(ExchangeHolderFaults, AnEngineThatDoesNotReadIsGivenUp) {
 TEST(ExchangeHolderFaults, ManyConnectionsDoNotKeepEnginesOut) {
   const std::string name = exchange_name(346);
   const Holder holder(name);
-  std::vector<std::unique_ptr<RawEngine>> silent;
-  for (int i = 0; i < 200; ++i) {
-    silent.push_back(std::make_unique<RawEngine>(name, false));
+  std::vector<std::unique_ptr<RawEngine>> silent(200);
+  for (auto& one : silent) {
+    one = std::make_unique<RawEngine>(name, false);
   }
   Engine good(name);
   int status = good.put("key", "bytes");

@@ -72,8 +72,8 @@ INSTANTIATE_TEST_SUITE_P(All, Spec, Combine(Values("c", "cxx"), Values(1, 3)), k
 
 // Section 8.
 TEST(SpecEnvironment, AnyValueOfAVariableIsGoodAndInfoExplainsAllVariables) {
-  const auto start = [](std::vector<std::string> environment) {
-    return run_pes(2, "off", {"openshmem_c_pes", "spec", "start"}, std::move(environment), kLimit);
+  const auto start = [](const std::vector<std::string>& environment) {
+    return run_pes(2, "off", {"openshmem_c_pes", "spec", "start"}, environment, kLimit);
   };
   const auto info = start({"SHMEM_INFO=please"});
   EXPECT_TRUE(info.exit.clean()) << info.output;

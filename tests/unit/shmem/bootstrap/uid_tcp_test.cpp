@@ -383,6 +383,7 @@ TEST(UidRelay, AProgramBetweenAPeAndTheServerCanOnlyPassOnWhatTheySay) {
                                                          {true, kBytesToPe - 33},
                                                          {true, kBytesToPe + kHeader + 1}};
   std::vector<std::thread> trials;
+  trials.reserve(changes.size());
   for (const auto& change : changes) {
     trials.emplace_back([change] {
       bool changed = false;
